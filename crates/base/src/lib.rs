@@ -1,0 +1,22 @@
+//! What every crate may know: identifiers, time, money, limits, digests and secrets.
+//!
+//! Nothing here reads a file, opens a socket or knows what a duty is.
+
+mod digest;
+mod id;
+mod limits;
+mod money;
+mod secret;
+mod time;
+
+pub use digest::Digest;
+pub use id::{
+    BodyId, DeviceId, DutyId, EventId, IdSource, Incarnation, MessageId, OwnerId, PrincipalId,
+    ProposalId, RunId, ScheduleId, SessionId, SourceId, TaskVersionId, WaitId, WorkItemId,
+    parse_id,
+};
+pub use id::{Id, IdError};
+pub use limits::Limits;
+pub use money::MicroUsd;
+pub use secret::{Secret, SecretError};
+pub use time::{Clock, SystemClock, TimeError, Timestamp};
