@@ -1,1 +1,13 @@
-//! placeholder
+//! The nouns' states and every decision about them, as synchronous functions of values.
+//!
+//! No async, no SQL, no clock that is read, no vendor's name: whatever is decided here can be tried
+//! with values alone, and the store repeats the transition tables as a second wall.
+
+pub mod draft;
+pub mod event;
+pub mod queue;
+pub mod schedule;
+pub mod state;
+pub mod words;
+
+pub use state::{Custody, Machine, Stage};

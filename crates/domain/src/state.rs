@@ -1,0 +1,429 @@
+//! State machines of the records (REQUIREMENTS §1.A), and who moves each state on.
+//!
+//! A machine names the table that holds it, so that the store can generate a guard for every table
+//! and a test can ask for every non-terminal state: who moves it, by which index, and when is it late?
+
+use std::fmt;
+
+/// One state machine, as data: what the store's guards and the model checks read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    /// The table whose column `state` holds it.
+    pub table: &'static str,
+    /// All states, by the word that is stored.
+    pub states: &'static [&'static str],
+    /// States a new row may have.
+    pub initial: &'static [&'static str],
+    /// Every legal move.
+    pub moves: &'static [(&'static str, &'static str)],
+}
+
+impl Machine {
+    /// Whether a row may go from one state to the other. Staying is always allowed.
+    pub fn allows(&self, from: &str, to: &str) -> bool {
+        from == to || self.moves.contains(&(from, to))
+    }
+
+    /// Whether nothing leads out of `state`.
+    pub fn is_terminal(&self, state: &str) -> bool {
+        !self.moves.iter().any(|(from, _)| *from == state)
+    }
+}
+
+/// A word in a `state` column that the machine does not have: the database was written by a newer
+/// program, or by hand.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{word}\" is no state of {table}; the database may come from a newer version of adjutant"
+)]
+pub struct UnknownState {
+    /// The table it was read from.
+    pub table: &'static str,
+    /// The word found.
+    pub word: String,
+}
+
+macro_rules! machines {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident in $table:literal {
+            $( $(#[$state_doc:meta])* $state:ident = $word:literal $(=> [$($to:ident),*])? ),* $(,)?
+        } from [$($initial:ident),*]
+    )*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord,
+                     serde::Serialize, serde::Deserialize)]
+            pub enum $name { $( $(#[$state_doc])* #[serde(rename = $word)] $state ),* }
+
+            impl $name {
+                /// The machine as data.
+                pub const MACHINE: Machine = Machine {
+                    table: $table,
+                    states: &[$($word),*],
+                    initial: &[$( $name::$initial.word() ),*],
+                    moves: &[$( $( $( ($word, $name::$to.word()) ),* ,)? )*],
+                };
+                /// The word that is stored and shown in JSON.
+                pub const fn word(self) -> &'static str {
+                    match self { $( $name::$state => $word ),* }
+                }
+                /// Reads the stored word.
+                pub fn parse(word: &str) -> Result<Self, UnknownState> {
+                    match word {
+                        $( $word => Ok($name::$state), )*
+                        other => Err(UnknownState { table: $table, word: other.to_owned() }),
+                    }
+                }
+                /// Whether nothing leads out of this state.
+                pub fn is_terminal(self) -> bool { Self::MACHINE.is_terminal(self.word()) }
+            }
+            impl fmt::Display for $name {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(self.word()) }
+            }
+        )*
+        /// Every machine of the system.
+        pub const MACHINES: &[Machine] = &[$( $name::MACHINE ),*];
+    };
+}
+
+machines! {
+    /// What a session still has to look at.
+    WorkItemState in "work_item" {
+        /// Accepted; nobody has said yet which session it concerns.
+        Unrouted = "unrouted" => [Pending, Done],
+        /// Waits in its session's queue.
+        Pending = "pending" => [Claimed, Failed],
+        /// Taken in by a run.
+        Claimed = "claimed" => [Done, Pending],
+        /// Handled by a run that ended, or recorded without waking anyone.
+        Done = "done",
+        /// Given up after too many fruitless runs; the user was told.
+        Failed = "failed",
+    } from [Unrouted, Pending]
+
+    /// One wake-up.
+    RunState in "run" {
+        /// A worker holds its session's lease.
+        Running = "running" => [Lost, Completed, Interrupted, BudgetExhausted, Failed],
+        /// Its worker is gone; the next claim of the session resumes it.
+        Lost = "lost" => [Running, Interrupted],
+        /// Ended as the model wished.
+        Completed = "completed",
+        /// Ended early; its items joined a later run.
+        Interrupted = "interrupted",
+        /// Stopped at its budget; what it reached is kept and the user was told.
+        BudgetExhausted = "budget_exhausted",
+        /// Ended by an error that another try of the same step would not mend.
+        Failed = "failed",
+    } from [Running]
+
+    /// A whole delegation.
+    DutyState in "duty" {
+        /// In force.
+        Active = "active" => [CloseProposed, Stopped],
+        /// The model says that it is done; the user decides.
+        CloseProposed = "close_proposed" => [Active, Stopped, Closed],
+        /// The user withdrew it.
+        Stopped = "stopped" => [Active],
+        /// The user confirmed that it is done; only the user can reopen it.
+        Closed = "closed" => [Active],
+    } from [Active]
+
+    /// One version of what a duty asks for. Never edited.
+    TaskVersionState in "task_version" {
+        /// The version in force.
+        Current = "current" => [Superseded, Ended],
+        /// A later version took its place.
+        Superseded = "superseded",
+        /// Its duty ended.
+        Ended = "ended" => [Current],
+    } from [Current]
+
+    /// A registered waiting condition. Its ends are final (DEL-10).
+    WaitState in "wait" {
+        /// Not met yet.
+        Open = "open" => [Satisfied, TimedOut, Cancelled],
+        /// An event with its key came.
+        Satisfied = "satisfied",
+        /// Its due time passed first.
+        TimedOut = "timed_out",
+        /// Nobody waits any more.
+        Cancelled = "cancelled",
+    } from [Open, Satisfied]
+
+    /// A wake-up that repeats. It is an authorization and ends with its duty.
+    ScheduleState in "schedule" {
+        /// Wakes the agent at each slot.
+        Active = "active" => [Paused, Closed, Expired],
+        /// Its duty is stopped.
+        Paused = "paused" => [Active, Closed, Expired],
+        /// Its duty was closed, or a later version has other times.
+        Closed = "closed",
+        /// Its last day passed.
+        Expired = "expired",
+    } from [Active]
+
+    /// A draft that only the user can turn into control state.
+    ProposalState in "proposal" {
+        /// Waits for the user.
+        Open = "open" => [Confirmed, Declined, Withdrawn, Expired],
+        /// The user took it as shown.
+        Confirmed = "confirmed",
+        /// The user said no.
+        Declined = "declined",
+        /// A later draft took its place, or what it was about ended.
+        Withdrawn = "withdrawn",
+        /// Nobody decided in time.
+        Expired = "expired",
+    } from [Open]
+
+    /// What a person is told (USR-17).
+    MessageState in "message" {
+        /// Written by the commit that decided to speak.
+        Generated = "generated" => [Queued, Dropped],
+        /// The delivery gate chose channel and time.
+        Queued = "queued" => [Sending, Dropped],
+        /// Offered to the channel.
+        Sending = "sending" => [Delivered, Uncertain],
+        /// A device of the person confirmed that it has the message.
+        Delivered = "delivered",
+        /// The channel gave no answer.
+        Uncertain = "uncertain" => [Delivered, Queued],
+        /// Not sent, with a reason.
+        Dropped = "dropped",
+    } from [Generated]
+
+    /// Something that is broken and that the user was told of once.
+    FaultState in "fault" {
+        /// Still broken.
+        Open = "open" => [Closed],
+        /// Works again.
+        Closed = "closed",
+    } from [Open]
+}
+
+/// The always-on stages, in the order data flows, and the person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// Attributes accepted events.
+    Router,
+    /// Fires schedules and waits that came due.
+    Timer,
+    /// Runs the turn.
+    Worker,
+    /// Decides what a person hears, when and where.
+    Delivery,
+    /// Finds what nobody holds.
+    Sweeper,
+    /// A person decides; nothing moves by itself.
+    Person,
+}
+
+/// When the sweeper tells the user that a state lasts too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alarm {
+    /// This many milliseconds after the row came into the state.
+    AfterMs(u64),
+    /// This many milliseconds after the row's own due time (`column`).
+    AfterDueMs {
+        /// The column that holds the due time.
+        column: &'static str,
+        /// Milliseconds past it.
+        ms: u64,
+    },
+    /// Never, for the reason given.
+    Never(&'static str),
+}
+
+/// One line of the table "non-terminal state → stage, index, alarm age".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Custody {
+    /// The table.
+    pub table: &'static str,
+    /// The non-terminal state.
+    pub state: &'static str,
+    /// Who moves it on.
+    pub stage: Stage,
+    /// The index by which the stage finds such rows.
+    pub index: &'static str,
+    /// When staying in it is a fault.
+    pub alarm: Alarm,
+}
+
+const fn held(
+    table: &'static str,
+    state: &'static str,
+    stage: Stage,
+    index: &'static str,
+    alarm: Alarm,
+) -> Custody {
+    Custody { table, state, stage, index, alarm }
+}
+
+const MINUTE_MS: u64 = 60_000;
+
+/// Who moves each non-terminal state on. A state without a line fails a test.
+pub const CUSTODY: &[Custody] = &[
+    held("work_item", "unrouted", Stage::Router, "work_item_unrouted", Alarm::AfterMs(MINUTE_MS)),
+    held(
+        "work_item",
+        "pending",
+        Stage::Worker,
+        "work_item_pending",
+        Alarm::AfterMs(30 * MINUTE_MS),
+    ),
+    held(
+        "work_item",
+        "claimed",
+        Stage::Worker,
+        "work_item_claimed",
+        Alarm::AfterMs(30 * MINUTE_MS),
+    ),
+    held("run", "running", Stage::Worker, "run_open", Alarm::AfterMs(30 * MINUTE_MS)),
+    held("run", "lost", Stage::Worker, "run_open", Alarm::AfterMs(10 * MINUTE_MS)),
+    held(
+        "duty",
+        "active",
+        Stage::Person,
+        "duty_open",
+        Alarm::Never("a duty lasts as long as the user wants it; its schedules and waits move it"),
+    ),
+    held(
+        "duty",
+        "close_proposed",
+        Stage::Person,
+        "duty_open",
+        Alarm::Never("its proposal is shown until the user decides"),
+    ),
+    held(
+        "duty",
+        "stopped",
+        Stage::Person,
+        "duty_open",
+        Alarm::Never("only the user resumes a stopped duty"),
+    ),
+    held(
+        "duty",
+        "closed",
+        Stage::Person,
+        "duty_owner",
+        Alarm::Never("only the user reopens a closed duty"),
+    ),
+    held(
+        "task_version",
+        "current",
+        Stage::Person,
+        "task_version_current",
+        Alarm::Never("it ends with its duty or by a later version"),
+    ),
+    held(
+        "task_version",
+        "ended",
+        Stage::Person,
+        "task_version_number",
+        Alarm::Never("only the user reopens its duty"),
+    ),
+    held(
+        "wait",
+        "open",
+        Stage::Timer,
+        "wait_due",
+        Alarm::AfterDueMs { column: "due_at", ms: 2 * MINUTE_MS },
+    ),
+    held(
+        "schedule",
+        "active",
+        Stage::Timer,
+        "schedule_due",
+        Alarm::AfterDueMs { column: "next_slot", ms: 2 * MINUTE_MS },
+    ),
+    held(
+        "schedule",
+        "paused",
+        Stage::Person,
+        "schedule_duty",
+        Alarm::Never("only the user resumes its duty"),
+    ),
+    held(
+        "proposal",
+        "open",
+        Stage::Timer,
+        "proposal_due",
+        Alarm::AfterDueMs { column: "expires_at", ms: 2 * MINUTE_MS },
+    ),
+    held("message", "generated", Stage::Delivery, "message_undelivered", Alarm::AfterMs(MINUTE_MS)),
+    held("message", "queued", Stage::Delivery, "message_undelivered", Alarm::AfterMs(MINUTE_MS)),
+    held(
+        "message",
+        "sending",
+        Stage::Person,
+        "message_undelivered",
+        Alarm::Never("it waits for a device of the person to fetch it"),
+    ),
+    held(
+        "message",
+        "uncertain",
+        Stage::Delivery,
+        "message_undelivered",
+        Alarm::AfterMs(10 * MINUTE_MS),
+    ),
+    held(
+        "fault",
+        "open",
+        Stage::Sweeper,
+        "fault_open",
+        Alarm::Never("the user was told when it opened"),
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_that_can_move_has_exactly_one_custodian() {
+        let mut wanted: Vec<(&str, &str)> = MACHINES
+            .iter()
+            .flat_map(|m| m.states.iter().map(move |s| (m, *s)))
+            .filter(|(m, s)| !m.is_terminal(s))
+            .map(|(m, s)| (m.table, s))
+            .collect();
+        let mut held: Vec<(&str, &str)> = CUSTODY.iter().map(|c| (c.table, c.state)).collect();
+        wanted.sort_unstable();
+        held.sort_unstable();
+        assert_eq!(held, wanted);
+    }
+
+    #[test]
+    fn every_state_can_be_reached_and_every_move_names_states() {
+        for machine in MACHINES {
+            let mut reached = machine.initial.to_vec();
+            let mut at = 0;
+            while at < reached.len() {
+                let from = reached[at];
+                for (_, to) in machine.moves.iter().filter(|(f, _)| *f == from) {
+                    if !reached.contains(to) {
+                        reached.push(to);
+                    }
+                }
+                at += 1;
+            }
+            reached.sort_unstable();
+            let mut states = machine.states.to_vec();
+            states.sort_unstable();
+            assert_eq!(reached, states, "{}", machine.table);
+        }
+    }
+
+    #[test]
+    fn waits_and_runs_end_for_good() {
+        for state in [WaitState::Satisfied, WaitState::TimedOut, WaitState::Cancelled] {
+            assert!(state.is_terminal());
+        }
+        assert!(RunState::Completed.is_terminal() && !RunState::Lost.is_terminal());
+        assert!(!RunState::MACHINE.allows("completed", "running"));
+        assert_eq!(RunState::parse("lost"), Ok(RunState::Lost));
+        assert!(RunState::parse("asleep").is_err());
+    }
+}

@@ -1,0 +1,92 @@
+//! The server's own words for states: fact first, then time, then the next step (UX rules 1 and 2).
+
+use base::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::schedule::local_words;
+use crate::state::DutyState;
+
+/// What is known of a duty when its one-line state is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DutyFacts {
+    /// Its state.
+    pub state: DutyState,
+    /// Whether a run of its session is under way.
+    pub running: bool,
+    /// Its next wake-up, by schedule or due wait.
+    pub next_wake: Option<Timestamp>,
+    /// When it last looked.
+    pub last_run: Option<Timestamp>,
+}
+
+/// One line on where a duty stands.
+pub fn duty_line(facts: DutyFacts, zone: &TimeZone) -> String {
+    let at = |instant| local_words(zone, instant);
+    match facts.state {
+        DutyState::CloseProposed => "Waiting for your decision: is it done?".into(),
+        DutyState::Stopped => "Stopped by you. It wakes no more; resume it to go on.".into(),
+        DutyState::Closed => "Closed. You confirmed that it is done.".into(),
+        DutyState::Active if facts.running => "Working on it now.".into(),
+        DutyState::Active => match (facts.last_run, facts.next_wake) {
+            (Some(last), Some(next)) => format!("Checked {} · next {}", at(last), at(next)),
+            (None, Some(next)) => format!("Waiting · first look {}", at(next)),
+            (Some(last), None) => format!("Checked {} · no further wake-up is set", at(last)),
+            (None, None) => "Waiting for your next message.".into(),
+        },
+    }
+}
+
+/// Notices that the server itself writes; they contain no text of a model (USR-01).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice<'a> {
+    /// A work item was given up.
+    Poison {
+        /// Fruitless runs.
+        attempts: u32,
+        /// What it was.
+        what: &'a str,
+    },
+    /// A run reached its budget.
+    Budget {
+        /// Which budget and how much, as `40 of 40 steps`.
+        what: &'a str,
+    },
+    /// The model cannot be asked.
+    Model {
+        /// The class and remedy.
+        reason: &'a str,
+    },
+    /// A state lasts too long.
+    Stuck {
+        /// What.
+        what: &'a str,
+        /// Since when.
+        since: &'a str,
+    },
+}
+
+impl Notice<'_> {
+    /// The sentence shown.
+    pub fn text(&self) -> String {
+        match self {
+            Notice::Poison { attempts, what } => format!(
+                "I gave up on {what} after {attempts} tries. Nothing else is affected; send it again to retry."
+            ),
+            Notice::Budget { what } => {
+                format!(
+                    "Stopped: budget used up ({what}). What I reached is saved; send a message to go on."
+                )
+            }
+            Notice::Model { reason } => {
+                format!(
+                    "I cannot reach the model: {reason}. Everything is kept and goes on by itself."
+                )
+            }
+            Notice::Stuck { what, since } => {
+                format!(
+                    "No progress since {since}: {what}. See \"adjutant doctor\" for what to do."
+                )
+            }
+        }
+    }
+}
