@@ -1,0 +1,253 @@
+//! One chat message, serialised exactly once. Its bytes are what is stored, hashed and sent.
+
+use std::sync::Arc;
+
+use base::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::estimate_tokens;
+
+/// One chat message (or the array of tool definitions) as JSON text that never changes again.
+///
+/// The shape of a message is that of OpenAI Chat Completions, which is also the stored form.
+/// In JSON a block is a string that holds its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// The JSON text, byte for byte as it goes into a request.
+    pub bytes: Arc<str>,
+    /// SHA-256 of `bytes`.
+    pub digest: Digest,
+    /// [`estimate_tokens`] of `bytes`.
+    pub tokens: u64,
+}
+
+impl Block {
+    /// Takes text that was serialised before, as it was stored. The text is not parsed.
+    pub fn from_stored(text: String) -> Block {
+        let digest = Digest::of(text.as_bytes());
+        let tokens = estimate_tokens(&text);
+        Block { bytes: Arc::from(text), digest, tokens }
+    }
+
+    /// Reads the message back out of its bytes.
+    pub fn message(&self) -> Result<Message, BlockError> {
+        let fail = |why: String| BlockError { digest: self.digest, why };
+        let wire: WireMessage =
+            serde_json::from_str(&self.bytes).map_err(|error| fail(error.to_string()))?;
+        wire.into_message().map_err(|missing| fail(format!("it lacks \"{missing}\"")))
+    }
+}
+
+impl Serialize for Block {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.bytes)
+    }
+}
+
+impl<'de> Deserialize<'de> for Block {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Block::from_stored)
+    }
+}
+
+/// A stored block that is no chat message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("block {digest} is no chat message: {why}; restore the row from a backup")]
+pub struct BlockError {
+    /// Which block.
+    pub digest: Digest,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// A chat message by its role.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// Standing instructions.
+    System(String),
+    /// What the harness tells the model: a run's tail.
+    User(String),
+    /// What the model answered.
+    Assistant {
+        /// Private text; never an empty string.
+        text: Option<String>,
+        /// The tools it wants called, in the order it named them.
+        tool_calls: Vec<ToolCall>,
+    },
+    /// The result of one tool call.
+    Tool {
+        /// The [`ToolCall::id`] it answers.
+        call_id: String,
+        /// What the tool returned.
+        text: String,
+    },
+}
+
+impl Message {
+    /// Serialises the message, always with the same bytes for the same message.
+    pub fn to_block(&self) -> Block {
+        let text = match serde_json::to_string(&WireMessage::from_message(self)) {
+            Ok(text) => text,
+            // Only a map with keys that are no strings, or a failing writer, could get here.
+            Err(error) => unreachable!("a message of strings always serialises: {error}"),
+        };
+        Block::from_stored(text)
+    }
+}
+
+/// One call the model asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The model's own name for this call; the tool result refers to it.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments as JSON text, exactly as the model wrote them (perhaps not valid JSON).
+    pub arguments: String,
+}
+
+/// A message in wire form. Fields are written in this order.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct WireMessage {
+    role: Role,
+    #[serde(default)]
+    pub(crate) content: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tool_calls: Option<Vec<WireToolCall>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Role {
+    #[serde(alias = "developer")]
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct WireToolCall {
+    #[serde(default)]
+    pub(crate) id: String,
+    #[serde(default, rename = "type")]
+    kind: ToolKind,
+    pub(crate) function: WireFunction,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ToolKind {
+    #[default]
+    Function,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct WireFunction {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) arguments: String,
+}
+
+impl WireMessage {
+    fn from_message(message: &Message) -> WireMessage {
+        let plain = |role, text: &str| WireMessage {
+            role,
+            content: Some(text.to_owned()),
+            tool_calls: None,
+            tool_call_id: None,
+        };
+        match message {
+            Message::System(text) => plain(Role::System, text),
+            Message::User(text) => plain(Role::User, text),
+            Message::Tool { call_id, text } => {
+                WireMessage { tool_call_id: Some(call_id.clone()), ..plain(Role::Tool, text) }
+            }
+            Message::Assistant { text, tool_calls } => {
+                let text = text.clone().filter(|text| !text.is_empty());
+                let calls: Vec<_> = tool_calls.iter().map(WireToolCall::from_call).collect();
+                // Several servers refuse null content in a message without tool calls.
+                let content = if calls.is_empty() { Some(text.unwrap_or_default()) } else { text };
+                let tool_calls = (!calls.is_empty()).then_some(calls);
+                WireMessage { role: Role::Assistant, content, tool_calls, tool_call_id: None }
+            }
+        }
+    }
+
+    fn into_message(self) -> Result<Message, &'static str> {
+        Ok(match self.role {
+            Role::System => Message::System(self.content.ok_or("content")?),
+            Role::User => Message::User(self.content.ok_or("content")?),
+            Role::Tool => Message::Tool {
+                call_id: self.tool_call_id.ok_or("tool_call_id")?,
+                text: self.content.ok_or("content")?,
+            },
+            Role::Assistant => Message::Assistant {
+                text: self.content.filter(|text| !text.is_empty()),
+                tool_calls: self
+                    .tool_calls
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(WireToolCall::into_call)
+                    .collect(),
+            },
+        })
+    }
+}
+
+impl WireToolCall {
+    fn from_call(call: &ToolCall) -> WireToolCall {
+        let function = WireFunction { name: call.name.clone(), arguments: call.arguments.clone() };
+        WireToolCall { id: call.id.clone(), kind: ToolKind::Function, function }
+    }
+
+    pub(crate) fn into_call(self) -> ToolCall {
+        ToolCall { id: self.id, name: self.function.name, arguments: self.function.arguments }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Block, Message, ToolCall};
+
+    #[track_caller]
+    fn check(message: Message, stored: &str) {
+        let block = message.to_block();
+        assert_eq!(&*block.bytes, stored);
+        assert_eq!(block.message(), Ok(message));
+        let json = serde_json::to_string(&block).unwrap();
+        assert_eq!(serde_json::from_str::<Block>(&json).unwrap(), block);
+    }
+
+    #[test]
+    fn messages_have_one_stored_form() {
+        check(
+            Message::System("Be \"quiet\".".into()),
+            r#"{"role":"system","content":"Be \"quiet\"."}"#,
+        );
+        check(Message::User("每天\n看".into()), r#"{"role":"user","content":"每天\n看"}"#);
+        check(
+            Message::Tool { call_id: "c1".into(), text: "{}".into() },
+            r#"{"role":"tool","content":"{}","tool_call_id":"c1"}"#,
+        );
+        check(
+            Message::Assistant { text: None, tool_calls: vec![] },
+            r#"{"role":"assistant","content":""}"#,
+        );
+        let call = ToolCall { id: "c1".into(), name: "ask".into(), arguments: r#"{"a":1}"#.into() };
+        check(
+            Message::Assistant { text: None, tool_calls: vec![call] },
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"ask","arguments":"{\"a\":1}"}}]}"#,
+        );
+    }
+
+    #[test]
+    fn a_block_that_is_no_message_says_why() {
+        let why = |text: &str| Block::from_stored(text.to_owned()).message().unwrap_err().why;
+        assert_eq!(why(r#"{"role":"tool","content":"x"}"#), "it lacks \"tool_call_id\"");
+        assert_eq!(why(r#"{"role":"user","content":null}"#), "it lacks \"content\"");
+        assert!(why("[]").contains("invalid"), "{}", why("[]"));
+    }
+}
