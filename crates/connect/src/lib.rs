@@ -1,1 +1,34 @@
-//! placeholder
+//! The outside world, as tools with known effects.
+//!
+//! A **connector** is a server process that speaks MCP over stdio, together with a **manifest** that
+//! says what each of its tools does to the world (DESIGN section 6). [`Connectors`] lists the tools
+//! of all manifests, fetches a tool's schema when it is asked for, and calls tools that only read.
+//!
+//! What is absent: SQL, models, duties and the engine are unknown here. Nothing in this crate can
+//! send an action: the only thing that [`Connectors::call`] takes is a [`ReadTool`], and the only
+//! place that makes one is [`Connectors::read_tool`], for manifest entries with `effect = "read"`
+//! that reveal nothing (P5). What a server says about its own tools never loosens anything.
+//! `rmcp`'s types stay inside the `mcp` folder.
+//!
+//! ```no_run
+//! # async fn example(connectors: &connect::Connectors) -> Result<(), Box<dyn std::error::Error>> {
+//! let tool = connectors.read_tool("prices.price")?;
+//! let arguments = serde_json::Map::from_iter([("date".into(), "2027-03-01".into())]);
+//! let answer = connectors.call(tool, arguments, std::time::Duration::from_secs(30)).await?;
+//! println!("{} said: {}", answer.provenance, answer.text);
+//! # Ok(())
+//! # }
+//! ```
+
+mod connectors;
+mod error;
+mod manifest;
+mod mcp;
+mod supervise;
+mod text;
+mod tools;
+
+pub use connectors::{ConnectLimits, Connectors, ServerConfig};
+pub use error::{ConfigError, ConnectError};
+pub use manifest::{Effect, Idempotent, Manifest, ManifestError, Reconcile, ToolRule};
+pub use tools::{ReadTool, Refusal, ToolAnswer, ToolEntry, ToolSchema};

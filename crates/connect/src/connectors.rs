@@ -1,0 +1,211 @@
+//! All configured connectors together: the tool index, schemas, and calls that only read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::task::JoinSet;
+
+use crate::error::{ConfigError, ConnectError};
+use crate::manifest::{Manifest, ToolRule};
+use crate::supervise::Server;
+use crate::tools::{ReadTool, Refusal, ToolAnswer, ToolEntry, ToolSchema, near_names};
+
+/// One connector of the configuration.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// Stands before the dot in the names of its tools.
+    pub name: String,
+    /// The program, as a path or a name on PATH.
+    pub command: String,
+    /// Its arguments. They are visible to other users of the machine: no secrets here.
+    pub args: Vec<String>,
+    /// Its environment besides PATH, HOME and LANG, the only ones it inherits. `Debug` hides values.
+    pub env: BTreeMap<String, String>,
+    /// What its tools do to the world.
+    pub manifest: Manifest,
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConfig")
+            .field("name", &self.name)
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("env", &self.env.keys())
+            .field("manifest", &self.manifest.digest())
+            .finish()
+    }
+}
+
+/// The bounds of every connector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectLimits {
+    /// Bytes of an answer, a description or a schema that are handed on; the rest is cut.
+    pub text_bytes_max: usize,
+    /// Bytes of one message of a server; a longer one ends its process.
+    pub message_bytes_max: usize,
+    /// How long a process may take to answer `initialize`, and then to list its tools.
+    pub start_ms: u64,
+    /// How long a process may take to end by itself once its standard input is closed.
+    pub stop_ms: u64,
+    /// Calls under way at once per connector; further ones wait within their own limit.
+    pub in_flight_max: usize,
+    /// The rest before the second restart in a row; doubles up to `rest_max_ms`.
+    pub rest_ms: u64,
+    /// The longest rest between two starts.
+    pub rest_max_ms: u64,
+    /// Calls in a row without any answer after which a process is ended and started again.
+    pub unanswered_max: u32,
+}
+
+impl Default for ConnectLimits {
+    fn default() -> Self {
+        ConnectLimits {
+            text_bytes_max: base::Limits::default().tool_text_bytes,
+            message_bytes_max: 4 * 1024 * 1024,
+            start_ms: 20_000,
+            stop_ms: 2_000,
+            in_flight_max: 4,
+            rest_ms: 1_000,
+            rest_max_ms: 60_000,
+            unanswered_max: 3,
+        }
+    }
+}
+
+impl From<&base::Limits> for ConnectLimits {
+    /// The process-wide bounds that also hold here.
+    fn from(limits: &base::Limits) -> Self {
+        ConnectLimits { text_bytes_max: limits.tool_text_bytes, ..ConnectLimits::default() }
+    }
+}
+
+/// All connectors of one process. Nothing is started until a tool is used.
+#[derive(Debug)]
+pub struct Connectors {
+    servers: BTreeMap<String, Arc<Server>>,
+    entries: Vec<ToolEntry>,
+}
+
+impl Connectors {
+    /// Takes the configured connectors; starts nothing.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for a name that is not usable or used twice.
+    pub fn new(configs: Vec<ServerConfig>, limits: ConnectLimits) -> Result<Self, ConfigError> {
+        let mut servers = BTreeMap::new();
+        let mut entries = Vec::new();
+        for config in configs {
+            let name = config.name.clone();
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
+            if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
+                return Err(ConfigError::Name { name });
+            }
+            entries.extend(config.manifest.tools().map(|(tool, rule)| ToolEntry {
+                name: format!("{name}.{tool}"),
+                effect: rule.effect,
+                description: rule.description.clone(),
+            }));
+            let server = Arc::new(Server::new(config, limits.clone()));
+            if servers.insert(name.clone(), server).is_some() {
+                return Err(ConfigError::Twice { name });
+            }
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Connectors { servers, entries })
+    }
+
+    /// Every tool of every manifest, sorted by name. The same for the life of the process, whatever
+    /// the servers do, because it stands in a cached prompt prefix.
+    pub fn tools(&self) -> &[ToolEntry] {
+        &self.entries
+    }
+
+    /// Gives the handle to call a tool that only reads.
+    ///
+    /// # Errors
+    /// [`Refusal`] for every other tool; its text says what to do instead.
+    pub fn read_tool(&self, name: &str) -> Result<ReadTool, Refusal> {
+        let Some((server, tool, rule)) = self.find(name) else {
+            let near = near_names(name, self.entries.iter().map(|entry| entry.name.as_str()));
+            return Err(Refusal::Unknown { tool: name.to_owned(), near });
+        };
+        ReadTool::for_rule(server, tool, rule).ok_or_else(|| Refusal::NeedsRelease {
+            tool: name.to_owned(),
+            effect: rule.effect,
+            reveals: rule.reveals.clone(),
+        })
+    }
+
+    /// The manifest entry of a tool, for whoever freezes an action.
+    pub fn rule(&self, name: &str) -> Option<&ToolRule> {
+        self.find(name).map(|(_, _, rule)| rule)
+    }
+
+    /// The manifest of one connector.
+    pub fn manifest(&self, server: &str) -> Option<&Manifest> {
+        self.servers.get(server).map(|server| server.manifest())
+    }
+
+    /// What arguments a tool takes, whatever its effect. Starts the server if need be; asked of it
+    /// once per process start.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; the tool may also have an entry but not be offered by its server.
+    pub async fn schema(&self, name: &str) -> Result<ToolSchema, ConnectError> {
+        let (server, tool, rule) =
+            self.find(name).ok_or_else(|| ConnectError::UnknownTool { tool: name.to_owned() })?;
+        server.schema(tool, &rule.description).await
+    }
+
+    /// Calls a tool that only reads, and waits at most `limit` for its answer; a server that has to
+    /// be started first has `start_ms` for that in addition.
+    ///
+    /// # Errors
+    /// [`ConnectError`]. An answer in which the tool itself reports a failure is not an error here.
+    pub async fn call(
+        &self,
+        tool: ReadTool,
+        arguments: Map<String, Value>,
+        limit: Duration,
+    ) -> Result<ToolAnswer, ConnectError> {
+        // The handle brings its own server, so that a handle of other connectors can not reach a
+        // server whose manifest says something else about the tool.
+        let (server, tool) = tool.into_parts();
+        server.call(&tool, arguments, limit).await
+    }
+
+    /// Starts every connector and compares its tools with its manifest, for `doctor`. Takes no longer
+    /// than the slowest one; sorted by name.
+    pub async fn check(&self) -> Vec<(String, Result<(), ConnectError>)> {
+        let mut checks = JoinSet::new();
+        for (name, server) in &self.servers {
+            let (name, server) = (name.clone(), Arc::clone(server));
+            checks.spawn(async move { (name, server.check().await) });
+        }
+        let mut results = checks.join_all().await;
+        results.sort_by(|a, b| a.0.cmp(&b.0));
+        results
+    }
+
+    /// Ends every process: closes its input, waits `stop_ms`, then kills it with its children. Later
+    /// calls are refused.
+    pub async fn shutdown(&self) {
+        let mut ends = JoinSet::new();
+        for server in self.servers.values() {
+            let server = Arc::clone(server);
+            ends.spawn(async move { server.shutdown().await });
+        }
+        ends.join_all().await;
+    }
+
+    /// The server, the tool's name there, and its rule.
+    fn find<'a, 'n>(&'a self, name: &'n str) -> Option<(&'a Arc<Server>, &'n str, &'a ToolRule)> {
+        let (server, tool) = name.split_once('.')?;
+        let server = self.servers.get(server)?;
+        Some((server, tool, server.manifest().tool(tool)?))
+    }
+}

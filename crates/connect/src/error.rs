@@ -1,0 +1,152 @@
+//! What can go wrong with a connector; each text says what to do next.
+
+/// Why the connectors' configuration was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A server's name that can not stand before the dot of a tool's name.
+    #[error("connector name `{name}`: use 1 to 32 lower-case letters, digits, `_` or `-`")]
+    Name {
+        /// The refused name.
+        name: String,
+    },
+    /// Two servers of one name.
+    #[error("two connectors are named `{name}`; give one of them another name")]
+    Twice {
+        /// The name.
+        name: String,
+    },
+}
+
+/// Why a connector did not answer. None of these says anything about an effect: only reads come here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// No manifest has an entry of that name.
+    #[error("there is no tool `{tool}` in any manifest; look in the list of tools")]
+    UnknownTool {
+        /// The name that was asked for.
+        tool: String,
+    },
+    /// The process could not be started.
+    #[error(
+        "connector `{server}`: could not start `{command}`: {reason}. Check the command in the \
+             configuration, and that it is installed and on PATH"
+    )]
+    Start {
+        /// The connector.
+        server: String,
+        /// The program of the configuration.
+        command: String,
+        /// The system's words.
+        reason: String,
+    },
+    /// The process runs but did not answer the first request in time.
+    #[error(
+        "connector `{server}` did not answer `initialize` within {limit_ms} ms{garbage}. Run its \
+             command by hand: it must speak MCP on stdin and stdout and write logs to stderr only"
+    )]
+    Silent {
+        /// The connector.
+        server: String,
+        /// The limit, in milliseconds.
+        limit_ms: u64,
+        /// Empty, or a clause about lines on stdout that were not messages.
+        garbage: String,
+    },
+    /// The process answered the first request with something else.
+    #[error(
+        "connector `{server}` failed at `initialize`: {reason}. Check that its command starts an \
+             MCP server of a protocol version with `initialize` (2024-11-05 to 2025-11-25)"
+    )]
+    Handshake {
+        /// The connector.
+        server: String,
+        /// What came instead.
+        reason: String,
+    },
+    /// The process ended, or closed its end, while it was asked something.
+    #[error(
+        "connector `{server}` stopped during `{during}`{garbage}. It is started again at the next \
+             call; a read may simply be repeated. Its last words are in the log at level debug"
+    )]
+    Stopped {
+        /// The connector.
+        server: String,
+        /// The method or tool that was under way.
+        during: String,
+        /// Empty, or a clause about lines on stdout that were not messages.
+        garbage: String,
+    },
+    /// The process failed several times in a row and is left alone for a while.
+    #[error(
+        "connector `{server}` failed {failures} times in a row; it is started again on a call in \
+             {retry_ms} ms or later. If that goes on, run the check of the configuration"
+    )]
+    BackingOff {
+        /// The connector.
+        server: String,
+        /// Failures in a row.
+        failures: u32,
+        /// Milliseconds until it may be started again.
+        retry_ms: u64,
+    },
+    /// The answer did not come within the caller's limit.
+    #[error("`{tool}` did not answer within {limit_ms} ms. Ask for less, or try again later")]
+    TimedOut {
+        /// `server.tool`, or the method.
+        tool: String,
+        /// The limit, in milliseconds.
+        limit_ms: u64,
+    },
+    /// All places for calls under way were taken for the whole limit.
+    #[error("connector `{server}` has {in_flight} calls under way already; try again later")]
+    Busy {
+        /// The connector.
+        server: String,
+        /// The number of places.
+        in_flight: usize,
+    },
+    /// One message was longer than we are willing to hold.
+    #[error(
+        "connector `{server}` sent a message of more than {limit_bytes} bytes, which was refused \
+             and its process ended. Ask for less: a smaller range, fewer results, one page"
+    )]
+    TooLarge {
+        /// The connector.
+        server: String,
+        /// The limit, in bytes.
+        limit_bytes: usize,
+    },
+    /// The manifest names a tool that the server does not have.
+    #[error(
+        "the manifest has an entry for `{tool}`, but its server offers no such tool. Correct the \
+             manifest, or update the server"
+    )]
+    NotOffered {
+        /// `server.tool`.
+        tool: String,
+    },
+    /// The server refused the request, most often because of its arguments.
+    #[error("`{tool}` refused the call ({code}): {message}. Compare the arguments with its schema")]
+    Rejected {
+        /// `server.tool`, or the method.
+        tool: String,
+        /// The JSON-RPC error code.
+        code: i32,
+        /// The server's words, from outside and cut.
+        message: String,
+    },
+    /// The server answered with something that is not a result we know.
+    #[error("`{tool}` answered with {what}, which is not supported. Use another tool")]
+    Unsupported {
+        /// `server.tool`, or the method.
+        tool: String,
+        /// What came.
+        what: String,
+    },
+    /// [`crate::Connectors::shutdown`] was called.
+    #[error("connector `{server}` is shut down with this process; start it again to use it")]
+    ShutDown {
+        /// The connector.
+        server: String,
+    },
+}
