@@ -1,0 +1,326 @@
+//! Puts an answer together from the parts of a stream, or from one complete body.
+
+use serde::Deserialize;
+
+use super::failure::{self, ErrorBody};
+use crate::{Answer, Finish, ModelError, Request, ToolCall, Usage};
+
+/// The most tool calls one answer may hold.
+const TOOL_CALLS_MAX: usize = 128;
+
+/// A part of a streamed answer, or (with `message` for `delta`) the whole of one.
+#[derive(Deserialize)]
+struct Part {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    choices: Vec<Choice>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+    #[serde(default)]
+    error: Option<ErrorBody>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    index: u32,
+    #[serde(default, alias = "message")]
+    delta: Option<Delta>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<Vec<CallPart>>,
+}
+
+#[derive(Deserialize)]
+struct CallPart {
+    #[serde(default)]
+    index: Option<u32>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    function: Option<FunctionPart>,
+}
+
+#[derive(Deserialize)]
+struct FunctionPart {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WireUsage {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+    /// DeepSeek's name for the cached part.
+    #[serde(default)]
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+}
+
+impl WireUsage {
+    fn usage(&self) -> Usage {
+        let details = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+        let cached = details.or(self.prompt_cache_hit_tokens).unwrap_or(0);
+        Usage {
+            input_tokens: self.prompt_tokens,
+            cached_tokens: cached.min(self.prompt_tokens),
+            output_tokens: self.completion_tokens,
+        }
+    }
+}
+
+/// What has arrived of an answer.
+#[derive(Default)]
+pub(super) struct Assembly {
+    answer_id: String,
+    model: String,
+    text: String,
+    refusal: String,
+    calls: Vec<(Option<u32>, ToolCall)>,
+    usage: Option<Usage>,
+    finish_reason: Option<String>,
+    done: bool,
+}
+
+impl Assembly {
+    /// Takes the data of one event, or a complete body.
+    pub(super) fn take(&mut self, data: &[u8]) -> Result<(), ModelError> {
+        if data == b"[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        let part: Part = serde_json::from_slice(data).map_err(|error| match error.is_eof() {
+            true => ModelError::retry("the answer broke off inside its JSON"),
+            false => ModelError::Malformed(format!("the answer is no completion: {error}")),
+        })?;
+        if let Some(error) = part.error {
+            return Err(failure::in_stream(&error));
+        }
+        let fill = |field: &mut String, value: Option<String>| {
+            if field.is_empty() {
+                *field = value.unwrap_or_default();
+            }
+        };
+        fill(&mut self.answer_id, part.id);
+        fill(&mut self.model, part.model);
+        if let Some(usage) = part.usage {
+            self.usage = Some(usage.usage());
+        }
+        for choice in part.choices.into_iter().filter(|choice| choice.index == 0) {
+            self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
+            if let Some(delta) = choice.delta {
+                self.take_delta(delta)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the server said that nothing more will come.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn take_delta(&mut self, delta: Delta) -> Result<(), ModelError> {
+        self.text.push_str(delta.content.as_deref().unwrap_or_default());
+        self.refusal.push_str(delta.refusal.as_deref().unwrap_or_default());
+        for part in delta.tool_calls.unwrap_or_default() {
+            let call = self.call_of(&part)?;
+            if let Some(function) = part.function {
+                call.name.push_str(function.name.as_deref().unwrap_or_default());
+                call.arguments.push_str(function.arguments.as_deref().unwrap_or_default());
+            }
+        }
+        Ok(())
+    }
+
+    /// The call that a part belongs to: the newest one with its index, or the newest one at all if
+    /// the server sends no index. A part that brings a new id starts a new call, since some servers
+    /// number all their calls zero.
+    fn call_of(&mut self, part: &CallPart) -> Result<&mut ToolCall, ModelError> {
+        let id = part.id.as_deref().filter(|id| !id.is_empty());
+        let known = self.calls.iter().rposition(|(index, call)| {
+            (part.index.is_none() || *index == part.index) && id.is_none_or(|id| id == call.id)
+        });
+        let place = match known {
+            Some(place) => place,
+            None if self.calls.len() == TOOL_CALLS_MAX => {
+                let what = format!("the answer has more than {TOOL_CALLS_MAX} tool calls");
+                return Err(ModelError::Malformed(what));
+            }
+            None => {
+                let id = id.unwrap_or_default().to_owned();
+                let call = ToolCall { id, name: String::new(), arguments: String::new() };
+                self.calls.push((part.index, call));
+                self.calls.len() - 1
+            }
+        };
+        Ok(&mut self.calls[place].1)
+    }
+
+    /// The complete answer. A stream that broke off before it gave a reason to end is to be repeated.
+    pub(super) fn finish(self, request: &Request, asked: &str) -> Result<Answer, ModelError> {
+        let Some(reason) = self.finish_reason else {
+            return Err(ModelError::retry("the answer broke off before its end"));
+        };
+        if self.text.is_empty() && !self.refusal.is_empty() {
+            return Err(ModelError::Refused);
+        }
+        let finish = finish_of(&reason, !self.calls.is_empty())?;
+        let named =
+            |name: String, other: &str| if name.is_empty() { other.to_owned() } else { name };
+        let answer_id = named(self.answer_id, &format!("answer-{}", request.digest()));
+        let calls =
+            self.calls.into_iter().enumerate().map(|(n, (_, call))| complete(call, n, &answer_id));
+        let calls = calls.collect::<Result<Vec<_>, _>>()?;
+        let mut answer = Answer::new(Some(self.text), calls, finish);
+        answer.usage = self.usage.unwrap_or_else(|| estimated(request, &answer));
+        answer.model = named(self.model, asked);
+        answer.answer_id = answer_id;
+        Ok(answer)
+    }
+}
+
+fn finish_of(reason: &str, has_calls: bool) -> Result<Finish, ModelError> {
+    Ok(match reason {
+        "length" => Finish::Length,
+        "content_filter" => Finish::ContentFilter,
+        // Some servers end an answer with tool calls by "stop".
+        "stop" | "tool_calls" | "function_call" if has_calls => Finish::ToolCalls,
+        "stop" => Finish::Stop,
+        "tool_calls" | "function_call" => {
+            let what = "the answer ends for tool calls but has none";
+            return Err(ModelError::Malformed(what.to_owned()));
+        }
+        "insufficient_system_resource" => {
+            return Err(ModelError::retry("the server ran out of capacity inside its answer"));
+        }
+        other => {
+            let other = failure::clipped(other);
+            return Err(ModelError::Malformed(format!("unknown finish_reason \"{other}\"")));
+        }
+    })
+}
+
+fn complete(mut call: ToolCall, n: usize, answer_id: &str) -> Result<ToolCall, ModelError> {
+    if call.name.is_empty() {
+        return Err(ModelError::Malformed(format!("tool call {n} names no tool")));
+    }
+    if call.id.is_empty() {
+        call.id = format!("call-{n}-{answer_id}");
+    }
+    if call.arguments.trim().is_empty() {
+        call.arguments = "{}".to_owned();
+    }
+    Ok(call)
+}
+
+/// For servers that report no usage.
+fn estimated(request: &Request, answer: &Answer) -> Usage {
+    Usage { input_tokens: request.tokens(), cached_tokens: 0, output_tokens: answer.block.tokens }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Assembly;
+    use crate::{Answer, Block, Finish, Message, ModelError, Request, ToolCall, Usage};
+
+    fn request() -> Request {
+        let tools = Block::from_stored("[]".to_owned());
+        let blocks = vec![Message::User("hi".to_owned()).to_block()];
+        Request { blocks, tools, max_output_tokens: 10 }
+    }
+
+    fn assembled(parts: &[&str]) -> Result<Answer, ModelError> {
+        let mut assembly = Assembly::default();
+        parts.iter().try_for_each(|part| assembly.take(part.as_bytes()))?;
+        assembly.finish(&request(), "asked")
+    }
+
+    fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
+        ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() }
+    }
+
+    #[test]
+    fn parallel_calls_come_together_by_index() {
+        let answer = assembled(&[
+            r#"{"id":"a1","model":"m1","choices":[{"index":0,"delta":{"role":"assistant","content":null}}]}"#,
+            r#"{"id":"a1","choices":[{"delta":{"tool_calls":[{"index":0,"id":"c0","type":"function","function":{"name":"one","arguments":""}}]}}]}"#,
+            r#"{"id":"a1","choices":[{"delta":{"tool_calls":[{"index":1,"id":"c1","function":{"name":"two","arguments":"{\"b\""}}]}}]}"#,
+            r#"{"id":"a1","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1}"}},{"index":1,"function":{"arguments":":2}"}}]}}]}"#,
+            r#"{"id":"a1","choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#,
+            r#"{"id":"a1","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":5}}}"#,
+            "[DONE]",
+        ]);
+        let calls = vec![call("c0", "one", r#"{"a":1}"#), call("c1", "two", r#"{"b":2}"#)];
+        let mut expected = Answer::new(None, calls, Finish::ToolCalls);
+        expected.usage = Usage { input_tokens: 9, cached_tokens: 5, output_tokens: 4 };
+        expected.model = "m1".into();
+        expected.answer_id = "a1".into();
+        assert_eq!(answer, Ok(expected));
+    }
+
+    #[test]
+    fn servers_with_habits_of_their_own_are_understood() {
+        // All calls numbered zero, whole at once, and ended by "stop".
+        let zero = r#"{"id":"a","choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"one","arguments":"{}"}},{"index":0,"id":"y","function":{"name":"two"}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1,"prompt_cache_hit_tokens":99}}"#;
+        let answer = assembled(&[zero]).unwrap();
+        assert_eq!(answer.tool_calls, [call("x", "one", "{}"), call("y", "two", "{}")]);
+        let usage = Usage { input_tokens: 3, cached_tokens: 3, output_tokens: 1 };
+        assert_eq!((answer.finish, answer.usage), (Finish::ToolCalls, usage));
+        // A complete body without usage, ids and model.
+        let whole = r#"{"choices":[{"index":0,"message":{"content":"ok","tool_calls":[{"function":{"name":"one","arguments":"{}"}}]},"finish_reason":"length"},{"index":1,"message":{"content":"other"}}]}"#;
+        let answer = assembled(&[whole]).unwrap();
+        let id = format!("answer-{}", request().digest());
+        assert_eq!(answer.tool_calls, [call(&format!("call-0-{id}"), "one", "{}")]);
+        let estimate = (request().tokens(), answer.block.tokens);
+        assert_eq!((answer.usage.input_tokens, answer.usage.output_tokens), estimate);
+        assert_eq!(
+            (answer.finish, &*answer.model, answer.answer_id),
+            (Finish::Length, "asked", id)
+        );
+    }
+
+    #[test]
+    fn an_answer_that_is_none_has_a_class() {
+        let class = |parts: &[&str]| assembled(parts).unwrap_err().class();
+        assert_eq!(class(&[]), "retry");
+        assert_eq!(class(&[r#"{"choices":[{"delta":{"content":"half"}}]}"#, "[DONE]"]), "retry");
+        assert_eq!(class(&[r#"{"choices":[{"del"#]), "retry");
+        assert_eq!(class(&[r#"{"error":{"message":"overloaded"}}"#]), "retry");
+        assert_eq!(class(&[r#"{"error":{"code":"context_length_exceeded"}}"#]), "context");
+        assert_eq!(
+            class(&[r#"{"choices":[{"delta":{"refusal":"No."},"finish_reason":"stop"}]}"#]),
+            "refused"
+        );
+        assert_eq!(class(&["<html>"]), "malformed");
+        assert_eq!(class(&[r#"{"choices":[{"finish_reason":"tool_calls"}]}"#]), "malformed");
+        assert_eq!(class(&[r#"{"choices":[{"finish_reason":"mystery"}]}"#]), "malformed");
+        let many: Vec<String> =
+            (0..129).map(|n| format!(r#"{{"index":{n},"id":"c{n}"}}"#)).collect();
+        let many = format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{}]}}}}]}}"#, many.join(","));
+        assert_eq!(class(&[&many]), "malformed");
+    }
+}
