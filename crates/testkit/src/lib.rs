@@ -1,1 +1,4 @@
 //! placeholder
+pub mod postgres;
+pub mod postgres_proxy;
+pub mod price_feed;
