@@ -248,7 +248,7 @@ mod tests {
     fn other_fortnights_drift_and_dip_too() {
         assert_eq!(price_on(date(2027, 2, 28)), "105.2");
         assert_eq!(under_100(date(2027, 3, 15), 14), ["2027-03-17 98.7", "2027-03-23 99.6"]);
-        assert_eq!(under_100(date(2026, 11, 30), 90).len(), 16);
+        assert_eq!(under_100(date(2026, 11, 30), 90).len(), 17);
     }
 
     #[test]
