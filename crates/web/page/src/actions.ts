@@ -1,0 +1,184 @@
+// What the person does here. Optimism only for "your message is on its way": a stop, a start or a
+// decision is drawn when the record says so.
+
+import { batch } from "@preact/signals";
+import { call, newId, Refused, Unreachable } from "./api.js";
+import * as box from "./outbox.js";
+import * as s from "./state.js";
+import type { Duty, Proposal } from "./types.js";
+
+const post = <T>(path: string, body: unknown) => call<T>(s.caller(), "POST", path, body);
+const RETRY_MS = 1_000;
+
+export async function pair(code: string, name: string): Promise<void> {
+  s.pairNote.value = "busy";
+  try {
+    const answer = await call<{ device: string; token: string }>(
+      { token: null, lang: s.lang.value }, "POST", "/v1/pair", { code, name });
+    batch(() => {
+      s.pairNote.value = null;
+      s.setPairing({ token: answer.token, device: answer.device });
+      s.changeOutbox((held) => box.adopt(held, answer.device, s.words.value.sentBefore));
+    });
+  } catch (error) {
+    s.pairNote.value = error instanceof Refused ? "refused" : "unreachable";
+  }
+}
+
+export function forgetPairing(): void {
+  batch(() => {
+    s.changeOutbox(() => ({ device: "", items: [] }));
+    s.setPairing(null);
+    s.forgetRecords();
+  });
+}
+
+/** Keeps the message on this device first, then sends it. False if it does not fit. */
+export function sendMessage(text: string): boolean {
+  const before = s.outbox.value.items.length;
+  s.changeOutbox((held) => box.addMessage(held, newId(), text, new Date(s.now.value).toISOString()));
+  const kept = s.outbox.value.items.length > before;
+  if (kept) void flush();
+  return kept;
+}
+
+export function takeBack(item: box.MessageItem): void {
+  s.setDraft(s.draft.value === "" ? item.text : `${s.draft.value}\n${item.text}`);
+  discard(item.id);
+}
+
+export function discard(id: string): void {
+  s.changeOutbox((held) => box.remove(held, id));
+}
+
+export function stopDuty(duty: string): void {
+  s.dutyNotes.value = s.withEntry(s.dutyNotes.value, duty, null);
+  s.changeOutbox((held) => box.addStop(held, newId(), duty, new Date(s.now.value).toISOString()));
+  void flush();
+}
+
+/** Resuming widens what happens, so unlike a stop it is never kept for later. */
+export async function resumeDuty(duty: string): Promise<void> {
+  try {
+    putDuty(await post<Duty>(`/v1/duties/${duty}/resume`, { id: newId() }));
+    s.dutyNotes.value = s.withEntry(s.dutyNotes.value, duty, null);
+  } catch (error) {
+    const note = error instanceof Refused ? error.detail : s.words.value.offlineNever;
+    s.dutyNotes.value = s.withEntry(s.dutyNotes.value, duty, note);
+  }
+}
+
+function putDuty(duty: Duty): void {
+  s.duties.value = s.withEntry(s.duties.value, duty.id, duty);
+}
+
+let flushing = false;
+
+/** Sends what waits, in order, one at a time. Safe to call at any moment. */
+export async function flush(): Promise<void> {
+  if (flushing || s.pairing.value === null) return;
+  flushing = true;
+  try {
+    for (;;) {
+      const item = box.nextToSend(s.outbox.value);
+      if (item === null || s.link.value.state !== "live") return;
+      s.changeOutbox((held) => box.markTried(held, item.id));
+      if (item.kind === "stop") await sendStop(item.id, item.duty);
+      else await sendOne(item.id, item.text);
+    }
+  } catch {
+    // No answer, or the server asks to wait: the item stays and goes again with the same id. A broken
+    // stream calls flush once it is back; this covers a stream that stayed up.
+    setTimeout(() => void flush(), RETRY_MS);
+  } finally {
+    flushing = false;
+  }
+}
+
+async function sendOne(id: string, text: string): Promise<void> {
+  try {
+    const answer = await post<{ event: string }>("/v1/messages", { id, text });
+    s.changeOutbox((held) => box.markSent(held, id, answer.event));
+  } catch (error) {
+    if (!(error instanceof Refused) || !box.isFinalRefusal(error.status)) throw error;
+    s.changeOutbox((held) => box.markRefused(held, id, error.detail));
+  }
+}
+
+async function sendStop(id: string, duty: string): Promise<void> {
+  try {
+    putDuty(await post<Duty>(`/v1/duties/${duty}/stop`, { id }));
+  } catch (error) {
+    if (!(error instanceof Refused) || !box.isFinalRefusal(error.status)) throw error;
+    s.dutyNotes.value = s.withEntry(s.dutyNotes.value, duty, error.detail);
+  }
+  s.changeOutbox((held) => box.remove(held, id));
+}
+
+function setDecision(proposal: string, decision: s.Decision | null): void {
+  s.decisions.value = s.withEntry(s.decisions.value, proposal, decision);
+}
+
+/** The tap carries the digest of what was shown. Never kept for later, never sent twice by itself. */
+export async function decide(proposal: Proposal, yes: boolean): Promise<void> {
+  const decision: s.Decision = { id: newId(), yes, note: null, busy: true };
+  if (s.link.value.state !== "live") {
+    setDecision(proposal.id, { ...decision, busy: false, note: s.words.value.cardOffline });
+    return;
+  }
+  setDecision(proposal.id, decision);
+  try {
+    const path = `/v1/proposals/${proposal.id}/${yes ? "confirm" : "decline"}`;
+    const body = yes ? { id: decision.id, digest: proposal.digest } : { id: decision.id };
+    const settled = await post<Proposal>(path, body);
+    batch(() => {
+      putProposal(settled);
+      setDecision(proposal.id, null);
+    });
+  } catch (error) {
+    if (error instanceof Refused) await reread(proposal.id, error.detail);
+    // Otherwise the outcome is unknown: the record is asked, now or once connected again.
+    else setTimeout(() => void settleDecisions(), RETRY_MS);
+  }
+}
+
+function putProposal(proposal: Proposal): void {
+  s.proposals.value = s.withEntry(s.proposals.value, proposal.id, proposal);
+}
+
+async function reread(id: string, note: string): Promise<void> {
+  const decision = s.decisions.value.get(id);
+  try {
+    const proposal = await call<Proposal>(s.caller(), "GET", `/v1/proposals/${id}`);
+    batch(() => {
+      putProposal(proposal);
+      setDecision(id, decision ? { ...decision, busy: false, note } : null);
+    });
+  } catch (error) {
+    if (error instanceof Refused) {
+      setDecision(id, decision ? { ...decision, busy: false, note } : null);
+    }
+  }
+}
+
+/** After a broken connection: did the decision arrive? The record knows. */
+export async function settleDecisions(): Promise<void> {
+  const asked = [...s.decisions.value].filter(([, decision]) => decision.busy);
+  for (const [id] of asked) {
+    await reread(id, s.words.value.cardBroken);
+    if (s.proposals.value.get(id)?.state !== "open") setDecision(id, null);
+  }
+}
+
+/** Only in the demo: the answer may die with the server, which is the point. */
+export async function pullPlug(): Promise<void> {
+  s.plugged.value = true;
+  try {
+    await post("/v1/demo/plug", {});
+  } catch (error) {
+    if (!(error instanceof Unreachable)) s.plugged.value = false;
+  }
+  setTimeout(() => {
+    if (s.link.value.state === "live") s.plugged.value = false;
+  }, 3_000);
+}

@@ -1,0 +1,169 @@
+// How the page stays equal to the records: a signal says "changed, now at 43", the page asks for the
+// changes after the last one it holds, and rereads what they name. Pure: no clock, no network.
+
+import type { Change, Changes, Duty, Entry, Proposal } from "./types.js";
+
+/** What must be fetched again after a list of changes. */
+export interface Reread {
+  chat: string[];
+  duties: string[];
+  proposals: string[];
+  /** A run, wait or schedule moved and its duty is not known: reread the list. */
+  allDuties: boolean;
+  allChat: boolean;
+}
+
+/** More single fetches than this cost more than one list. */
+const SINGLE_FETCHES_MAX = 12;
+
+export function planReread(changes: Change[], duties: ReadonlyMap<string, Duty>): Reread {
+  const chat = new Set<string>();
+  const some = new Set<string>();
+  const proposals = new Set<string>();
+  let allDuties = false;
+  for (const change of changes) {
+    switch (change.noun) {
+      case "message":
+      case "event":
+        chat.add(change.id);
+        break;
+      case "duty":
+        some.add(change.id);
+        break;
+      case "proposal":
+        proposals.add(change.id);
+        break;
+      default: {
+        // run, wait, schedule, work item and nouns newer than this page: they belong to some duty.
+        const owner = dutyOf(change.id, duties);
+        if (owner === null) allDuties = true;
+        else some.add(owner);
+      }
+    }
+  }
+  if (some.size > SINGLE_FETCHES_MAX) allDuties = true;
+  const allChat = chat.size > SINGLE_FETCHES_MAX;
+  return {
+    chat: allChat ? [] : [...chat],
+    duties: allDuties ? [] : [...some],
+    proposals: [...proposals],
+    allDuties,
+    allChat,
+  };
+}
+
+function dutyOf(id: string, duties: ReadonlyMap<string, Duty>): string | null {
+  for (const duty of duties.values()) {
+    const parts = [duty.runs, duty.waits, duty.schedules];
+    if (parts.some((list) => list.some((part) => part.id === id))) return duty.id;
+  }
+  return null;
+}
+
+/** The answer cannot follow on from `after`: another store, a restored backup, or pruned changes. */
+export function isGap(after: number, answer: Changes): boolean {
+  if (answer.seq < after) return true;
+  let last = after;
+  for (const change of answer.changes) {
+    if (change.seq <= last) return true;
+    last = change.seq;
+  }
+  return answer.more && answer.changes.length === 0;
+}
+
+/** Entries in the order of the record; an entry that came again replaces the one held. */
+export function mergeEntries(held: Entry[], came: Entry[]): Entry[] {
+  const byId = new Map(held.map((entry) => [entry.id, entry]));
+  for (const entry of came) byId.set(entry.id, entry);
+  return [...byId.values()].sort((a, b) => a.seq - b.seq || (a.id < b.id ? -1 : 1));
+}
+
+/** Messages this device now holds and has not yet acknowledged. */
+export function receiptsDue(entries: Entry[], acknowledged: ReadonlySet<string>): string[] {
+  return entries
+    .filter((entry) => entry.kind !== "user" && !acknowledged.has(entry.id))
+    .filter((entry) => entry.state !== "delivered" && entry.state !== "dropped")
+    .map((entry) => entry.id);
+}
+
+/** Open proposals that no entry of the chat carries: they are shown after the last message. */
+export function looseProposals(proposals: Iterable<Proposal>, entries: Entry[]): Proposal[] {
+  const carried = new Set(entries.map((entry) => entry.proposal));
+  return [...proposals]
+    .filter((proposal) => proposal.state === "open" && !carried.has(proposal.id))
+    .sort((a, b) => a.created_at.localeCompare(b.created_at));
+}
+
+export type Group = "needs" | "working" | "waiting" | "quiet" | "ended";
+export const GROUPS: Group[] = ["needs", "working", "waiting", "quiet", "ended"];
+
+const RUN_LIVE = new Set(["running", "queued", "claimed", "started", "active"]);
+const WAIT_OPEN = new Set(["open", "waiting", "registered", "armed", "active", "pending"]);
+
+export function isRunLive(state: string): boolean {
+  return RUN_LIVE.has(state);
+}
+export function isWaitOpen(state: string): boolean {
+  return WAIT_OPEN.has(state);
+}
+
+export function groupOf(duty: Duty, proposals: Iterable<Proposal>): Group {
+  switch (duty.state) {
+    case "stopped":
+    case "closed":
+      return "ended";
+    case "close_proposed":
+      return "needs";
+    case "active": {
+      for (const proposal of proposals) {
+        if (proposal.state === "open" && proposal.duty === duty.id) return "needs";
+      }
+      if (duty.runs.some((run) => run.ended_at === null && isRunLive(run.state))) return "working";
+      return duty.waits.some((wait) => isWaitOpen(wait.state)) ? "waiting" : "quiet";
+    }
+  }
+}
+
+/** Milliseconds before the next try to reach the server; never more than one second. */
+export function backoffMs(failures: number): number {
+  return Math.min(1000, 100 * 2 ** Math.min(failures, 10));
+}
+
+/** Characters a stream may hold without a complete event before it is taken for broken. */
+const STREAM_BUFFER_MAX = 65_536;
+
+/** Reads `text/event-stream` piece by piece; only `changed` events with a number count. */
+export class SignalReader {
+  private buffer = "";
+
+  /** The newest sequence number named in the piece, or null. Throws if the stream is not ours. */
+  push(piece: string): number | null {
+    this.buffer = (this.buffer + piece).replaceAll("\r\n", "\n");
+    let newest: number | null = null;
+    for (;;) {
+      const end = this.buffer.indexOf("\n\n");
+      if (end < 0) break;
+      const seq = readSignal(this.buffer.slice(0, end));
+      this.buffer = this.buffer.slice(end + 2);
+      if (seq !== null) newest = seq;
+    }
+    if (this.buffer.length > STREAM_BUFFER_MAX) throw new Error("event stream without an end");
+    return newest;
+  }
+}
+
+function readSignal(block: string): number | null {
+  let kind = "message";
+  let data = "";
+  for (const line of block.split("\n")) {
+    if (line.startsWith("event:")) kind = line.slice(6).trim();
+    else if (line.startsWith("data:")) data += line.slice(5).trim();
+  }
+  if (kind !== "changed") return null;
+  try {
+    const seq: unknown = (JSON.parse(data) as { seq?: unknown }).seq;
+    return typeof seq === "number" ? seq : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,117 @@
+// The decision card. Always in this order: what will happen, the fields, why the person is asked,
+// the deadline, what happens without an answer, afterwards, the buttons. Buttons name the effect;
+// the refusal is on the left, both have the same size, nothing is focused beforehand.
+
+import { useEffect, useState } from "preact/hooks";
+import { decide } from "../actions.js";
+import { langOf, leftWords, whenWords } from "../clock.js";
+import * as s from "../state.js";
+import type { Proposal } from "../types.js";
+import { proposalEndWords } from "../words.js";
+import { AskIcon, CheckIcon, CrossIcon } from "./icons.js";
+
+/** A tap meant for what was here before must not decide. */
+const FRESH_MS = 600;
+
+export function Card({ proposal }: { proposal: Proposal }) {
+  const words = s.words.value;
+  const opens = proposal.kind === "new_duty";
+  const open = proposal.state === "open";
+  const title = opens ? words.cardNew(proposal.title) : words.cardClose(proposal.title);
+  return (
+    <article class={`card ${open ? "open" : "settled"}`} aria-label={title}>
+      <p class={`tag tag-${proposal.state}`}>
+        {open ? <AskIcon /> : proposal.state === "confirmed" ? <CheckIcon /> : <CrossIcon />}
+        {proposalEndWords(proposal.kind, proposal.state, words)}
+      </p>
+      <h3 lang={langOf(proposal.title)}>{title}</h3>
+      {open
+        ? <><Terms proposal={proposal} /><Buttons proposal={proposal} /></>
+        : <details><summary>{words.details}</summary><Terms proposal={proposal} /></details>}
+    </article>
+  );
+}
+
+function when(at: string): string {
+  return whenWords(at, s.now.value, s.zone.value, s.lang.value);
+}
+
+function deadlineWords(until: string | null): string {
+  const words = s.words.value;
+  if (until === null) return words.noDeadline;
+  const left = leftWords(until, s.now.value, s.lang.value);
+  return left === "" ? words.deadlinePassed(when(until)) : words.deadline(when(until), left);
+}
+
+function Terms({ proposal }: { proposal: Proposal }) {
+  const words = s.words.value;
+  const opens = proposal.kind === "new_duty";
+  return (
+    <dl class="terms">
+      <dt>{opens ? words.cardGoal : words.goal}</dt>
+      <dd lang={langOf(proposal.goal)}>{proposal.goal}</dd>
+      {proposal.schedules.length > 0 && <dt>{words.cardPlan}</dt>}
+      {proposal.schedules.map((plan) => (
+        <dd key={plan.words} lang={langOf(plan.words)}>
+          {plan.words}
+          {plan.first !== null && <span class="meta"> · {words.first(when(plan.first))}</span>}
+        </dd>
+      ))}
+      <dt>{words.cardDone}</dt>
+      {proposal.conditions.length === 0 && <dd>{words.noConditions}</dd>}
+      {proposal.conditions.map((condition) => (
+        <dd key={condition.text} lang={langOf(condition.text)}>
+          {condition.text}
+          <span class="meta"> · {words.evidence}: {condition.evidence} · {words.authority}: {condition.authority}</span>
+        </dd>
+      ))}
+      <dt>{words.whyAsked}</dt>
+      <dd>{opens ? words.whyNew : words.whyClose}</dd>
+      <dt>{words.cardUntil}</dt>
+      <dd>{deadlineWords(proposal.until)}</dd>
+      <dt>{words.ifNothing}</dt>
+      <dd lang={langOf(proposal.if_nothing)}>{proposal.if_nothing}</dd>
+      <dt>{words.afterwards}</dt>
+      <dd>
+        {opens ? words.afterNew : words.afterClose}
+        <span class="meta"> · {words.asked} {when(proposal.created_at)} · {words.digest} {shortDigest(proposal.digest)}</span>
+      </dd>
+    </dl>
+  );
+}
+
+function shortDigest(digest: string): string {
+  const bare = digest.replace(/^[a-z0-9]+:/, "");
+  return `${bare.slice(0, 4)} ${bare.slice(4, 8)}`;
+}
+
+function Buttons({ proposal }: { proposal: Proposal }) {
+  const words = s.words.value;
+  const [fresh, setFresh] = useState(true);
+  useEffect(() => {
+    setFresh(true);
+    const timer = setTimeout(() => setFresh(false), FRESH_MS);
+    return () => clearTimeout(timer);
+  }, [proposal.id, proposal.digest]);
+  const decision = s.decisions.value.get(proposal.id);
+  const busy = decision?.busy ?? false;
+  const opens = proposal.kind === "new_duty";
+  const tap = (yes: boolean) => {
+    if (!fresh && !busy) void decide(proposal, yes);
+  };
+  return (
+    <div class="decide">
+      <div class="buttons">
+        <button type="button" class="outline" aria-disabled={busy} onClick={() => tap(false)}>
+          {opens ? words.startNo : words.closeNo}
+        </button>
+        <button type="button" class="effect" aria-disabled={busy} onClick={() => tap(true)}>
+          {opens ? words.startYes : words.closeYes}
+        </button>
+      </div>
+      <p class={decision?.note ? "note warn" : "note"} role="status">
+        {busy ? words.deciding : decision?.note ?? ""}
+      </p>
+    </div>
+  );
+}

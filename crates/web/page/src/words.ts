@@ -1,0 +1,316 @@
+// Every word of the page, in English and Chinese. Grammar: fact first, then time, then what is open,
+// then the next step. Past tense only with evidence. State words follow the record's state and claim
+// no more than it does.
+
+import type { Lang } from "./clock.js";
+import type { AgentState, DutyState, Entry, ProposalState, UserState } from "./types.js";
+
+const en = {
+  tabChat: "Chat", tabDuties: "Duties", tabMore: "More", regions: "Main",
+  quietStrip: "Nothing needs you",
+  needsYou: (n: number) => `Needs you: ${n}`,
+  live: "Up to date", connecting: "Connecting…",
+  offline: (at: string) => `No connection · this page shows ${at}`,
+  offlineNever: "No connection · trying again",
+  plugged: "Plug pulled · restarting…",
+  otherLang: "中文", otherLangLabel: "Switch to Chinese",
+
+  pairTitle: "Pair this device",
+  pairLead: "Adjutant runs on your own computer. A pairing code proves that this browser is yours.",
+  pairHow: "Get a code where Adjutant runs:",
+  pairCode: "Pairing code", pairName: "Name of this device",
+  pairButton: "Pair this device", pairing: "Pairing…",
+  pairRefused: "This code is wrong, used or too old. Ask for a new one with the command above.",
+  pairUnreachable: "Adjutant does not answer. Start it on its computer, then try again.",
+  pairRevoked: "This device is no longer paired. Ask for a new code to pair it again.",
+  pairShape: "A code has eight letters or digits, like ABCD-EFGH.",
+  sentBefore: "This may have arrived under the earlier pairing, so it was not sent again.",
+
+  chatLog: "Conversation", composer: "Message to Adjutant", composerHint: "Write to Adjutant",
+  send: "Send", earlier: "Earlier messages",
+  speaker: { user: "You", agent: "Adjutant", notice: "Notice" },
+  today: "Today", toNewest: "To the newest",
+  chatEmpty: "No messages yet. Say what Adjutant should look after, and until when.",
+  tooLong: "Too long for one message: 32,000 bytes is the limit. Nothing was sent.",
+  outboxFull: "200 messages wait for a connection. This one stays here until they are sent.",
+  notSent: "Not sent yet – goes when connected",
+  notSentStay: "Not sent", takeBack: "Back to the composer", discard: "Discard",
+  user: {
+    received: "Received · not picked up yet",
+    delivered: "Handed to its session · not read yet",
+    read: "Read · not dealt with yet",
+    handled: "Dealt with",
+    failed: "Not dealt with: the work on it ended early. Your message is kept.",
+  } satisfies Record<UserState, string>,
+  agentStates: {
+    generated: "Written, not sent yet",
+    queued: "In the outbox, not sent yet",
+    sending: "Being handed over",
+    delivered: "Delivered",
+    uncertain: "Delivery uncertain: it may or may not have reached you before",
+    dropped: "Not delivered: no longer applied",
+  } satisfies Record<AgentState, string>,
+  late: "Later than planned", aboutDuty: "About a duty",
+
+  groups: {
+    needs: "Needs you", working: "Working", waiting: "Waiting", quiet: "Quiet", ended: "Ended",
+  },
+  dutyEmpty: "No duties yet. Ask for one in the chat; nothing starts before you agree.",
+  nextWake: (at: string) => `Next wake-up ${at}`, noWake: "No wake-up planned",
+  back: "All duties", goal: "What is asked", doneWhen: "Done when", waitingFor: "Waiting for",
+  plan: "Planned wake-ups", reach: "Used so far", runs: "Wake-ups so far",
+  evidence: "Evidence", authority: "Decided by",
+  noConditions: "No end is named: it runs until you stop it.", noWaits: "Nothing is awaited.",
+  noPlan: "No wake-up is planned.", noRuns: "It has not woken up yet.",
+  due: (at: string) => `until ${at}`, next: (at: string) => `next ${at}`,
+  lateLast: "the last one came later than planned",
+  steps: (n: number) => (n === 1 ? "1 step" : `${n} steps`),
+  tokens: (input: string, output: string) => `${input} tokens in, ${output} out`,
+  version: (n: number) => `Version ${n}`,
+  since: (at: string) => `since ${at}`,
+  spent: "Spent", dutyGone: "This duty is not in the records of this server.",
+  dutyStates: {
+    active: "Active", close_proposed: "Waiting for your decision: end it or keep it",
+    stopped: "Stopped", closed: "Closed",
+  } satisfies Record<DutyState, string>,
+  stop: "Stop", stopAsk: "Stop this duty", stopKeep: "Keep it running", resume: "Resume",
+  stopWhat: (plans: number, waits: number) =>
+    `No new wake-ups: ${plans} planned and ${waits} awaited will not wake it. What was already sent ` +
+    "stands. Resume brings it back.",
+  stopping: "Stop requested · not confirmed yet",
+  stopOffline: "Not stopped yet – no connection",
+  resuming: "Resume requested · not confirmed yet",
+
+  parts: {
+    open: "Waiting", waiting: "Waiting", registered: "Waiting", armed: "Waiting", satisfied: "Came",
+    expired: "Time passed, nothing came", cancelled: "Withdrawn", active: "Active",
+    paused: "Paused", stopped: "Stopped", ended: "Ended", closed: "Ended", running: "Running",
+    queued: "Queued", done: "Finished", finished: "Finished", completed: "Finished",
+    interrupted: "Interrupted, taken up by a later one", failed: "Ended early",
+  },
+
+  cardNew: (title: string) => `Start a duty: ${title}`,
+  cardClose: (title: string) => `End a duty: ${title}`,
+  cardGoal: "What it will do", cardDone: "Done when", cardPlan: "Wakes up",
+  first: (at: string) => `first ${at}`,
+  deadline: (at: string, left: string) => (left ? `by ${at} (${left})` : `by ${at}`),
+  deadlinePassed: (at: string) => `The time for an answer ended ${at}.`,
+  noDeadline: "No deadline", cardUntil: "Deadline", ifNothing: "If you do nothing",
+  whyAsked: "Why you are asked",
+  whyNew: "A duty may wake up by itself, so it starts only with your consent.",
+  whyClose: "A duty ends only when you say so.",
+  afterwards: "Afterwards",
+  afterNew: "You can stop it at any time under Duties.",
+  afterClose: "No more wake-ups. Its records stay.",
+  startYes: "Start this duty", startNo: "Don't start",
+  closeYes: "End this duty", closeNo: "Keep it running",
+  details: "All details", digest: "Digest", asked: "Asked",
+  deciding: "Sent · no answer yet",
+  cardOffline: "No connection. A decision is never sent later by itself; decide when connected.",
+  cardBroken: "The connection broke before an answer. It was read again and is still open.",
+  proposalStates: {
+    open: "Waiting for your decision", confirmed: "You agreed", declined: "You said no",
+    withdrawn: "No longer applies · nothing was started or ended",
+  } satisfies Record<ProposalState, string>,
+  confirmedNew: "You agreed · the duty is started",
+  confirmedClose: "You agreed · the duty is ended",
+  declinedNew: "You said no · nothing was started",
+  declinedClose: "You said no · the duty goes on",
+
+  demoDay: (day: number, of: number) => `Day ${day} of ${of}`,
+  pull: "Pull the plug", plugs: (n: number) => `Plugs pulled: ${n}`,
+  pullWhat: "Kills the server process at once, without a warning to it.",
+  demoLabel: "Demonstration on a fast clock", demoDone: "The story is told",
+  sumWakeups: "Wake-ups", sumCalls: "Model calls", sumMessages: "Messages",
+  sumPlugs: "Plugs pulled", sumLost: "Lost", sumDoubled: "Doubled",
+
+  month: "This month", wakeups: "Wake-ups", calls: "Model calls", input: "Tokens read",
+  cached: "of these from the cache", output: "Tokens written", cost: "Cost",
+  ofCap: (spent: string, cap: string) => `${spent} of ${cap}`,
+  look: "Look", lookSystem: "As the system", lookLight: "Light", lookDark: "Dark",
+  language: "Language", device: "This device", owner: "Owner", zone: "Zone", server: "Server",
+  forget: "Forget this pairing",
+  forgetWhat: "Removes the key from this browser. Unsent messages go with it. Records stay.",
+  forgetYes: "Forget it", forgetNo: "Keep it",
+  rereadFailed: (detail: string) => `Could not read the records: ${detail}`,
+};
+
+export type Words = typeof en;
+
+const zh: Words = {
+  tabChat: "对话", tabDuties: "事务", tabMore: "更多", regions: "主导航",
+  quietStrip: "没有需要你处理的事",
+  needsYou: (n) => `等你决定：${n} 件`,
+  live: "已是最新", connecting: "正在连接…",
+  offline: (at) => `没有连接 · 当前显示的是 ${at} 的情况`,
+  offlineNever: "没有连接 · 正在重连",
+  plugged: "电源已拔 · 正在重启…",
+  otherLang: "English", otherLangLabel: "切换到英文",
+
+  pairTitle: "配对这台设备",
+  pairLead: "Adjutant 在你自己的电脑上运行。配对码用来证明这个浏览器是你的。",
+  pairHow: "在运行 Adjutant 的电脑上取得配对码：",
+  pairCode: "配对码", pairName: "这台设备的名称",
+  pairButton: "配对这台设备", pairing: "正在配对…",
+  pairRefused: "配对码有误、已用过或已过期。请用上面的命令重新取得。",
+  pairUnreachable: "Adjutant 没有应答。请先在它的电脑上启动，然后再试。",
+  pairRevoked: "这台设备的配对已失效。请取得新的配对码重新配对。",
+  pairShape: "配对码由 8 个字母或数字组成，例如 ABCD-EFGH。",
+  sentBefore: "这条消息可能已在上次配对时送达，因此没有再次发送。",
+
+  chatLog: "对话记录", composer: "写给 Adjutant 的消息", composerHint: "写给 Adjutant",
+  send: "发送", earlier: "更早的消息",
+  speaker: { user: "你", agent: "Adjutant", notice: "通知" },
+  today: "今天", toNewest: "到最新",
+  chatEmpty: "还没有消息。告诉 Adjutant 要照看什么、到什么时候为止。",
+  tooLong: "超出单条消息的上限 32,000 字节，没有发出。",
+  outboxFull: "已有 200 条消息在等待连接。这条先留在这里。",
+  notSent: "尚未发出，联网后发送",
+  notSentStay: "没有发出", takeBack: "放回输入框", discard: "丢弃",
+  user: {
+    received: "已收下 · 尚未取用",
+    delivered: "已交给会话 · 尚未读取",
+    read: "已读取 · 尚未处理完",
+    handled: "已处理",
+    failed: "未能处理：这次工作提前结束。你的消息仍保存着。",
+  },
+  agentStates: {
+    generated: "已写好，尚未发出",
+    queued: "待发，尚未发出",
+    sending: "正在送出",
+    delivered: "已送达",
+    uncertain: "是否送达不确定：之前可能到了，也可能没到",
+    dropped: "未送达：已不适用",
+  },
+  late: "晚于计划", aboutDuty: "关于一项事务",
+
+  groups: { needs: "等你决定", working: "进行中", waiting: "等待中", quiet: "安静", ended: "已结束" },
+  dutyEmpty: "还没有事务。在对话里提出即可；你同意之前不会开始。",
+  nextWake: (at) => `下次唤醒 ${at}`, noWake: "没有计划中的唤醒",
+  back: "全部事务", goal: "委托内容", doneWhen: "完成条件", waitingFor: "正在等待",
+  plan: "计划中的唤醒", reach: "已用", runs: "历次唤醒",
+  evidence: "依据", authority: "由谁认定",
+  noConditions: "没有写明终点：一直进行到你停止为止。", noWaits: "没有在等待的事。",
+  noPlan: "没有计划中的唤醒。", noRuns: "还没有被唤醒过。",
+  due: (at) => `最迟 ${at}`, next: (at) => `下次 ${at}`,
+  lateLast: "上一次晚于计划",
+  steps: (n) => `${n} 步`,
+  tokens: (input, output) => `读入 ${input} 个 token，写出 ${output} 个`,
+  version: (n) => `第 ${n} 版`,
+  since: (at) => `始于 ${at}`,
+  spent: "花费", dutyGone: "这台服务器的记录里没有这项事务。",
+  dutyStates: {
+    active: "有效", close_proposed: "等你决定：结束还是继续", stopped: "已停止", closed: "已结束",
+  },
+  stop: "停止", stopAsk: "停止这项事务", stopKeep: "继续进行", resume: "恢复",
+  stopWhat: (plans, waits) =>
+    `不再有新的唤醒：${plans} 个计划和 ${waits} 个等待都不会再唤醒它。已经发出的仍然有效。可以恢复。`,
+  stopping: "已提交停止 · 尚未确认",
+  stopOffline: "尚未停止：没有连接",
+  resuming: "已提交恢复 · 尚未确认",
+
+  parts: {
+    open: "等待中", waiting: "等待中", registered: "等待中", armed: "等待中", satisfied: "已等到",
+    expired: "时间已过，没有等到", cancelled: "已撤回", active: "有效",
+    paused: "已暂停", stopped: "已停止", ended: "已结束", closed: "已结束", running: "进行中",
+    queued: "排队中", done: "已完成", finished: "已完成", completed: "已完成",
+    interrupted: "中断，由后一次接续", failed: "提前结束",
+  },
+
+  cardNew: (title) => `开始一项事务：${title}`,
+  cardClose: (title) => `结束一项事务：${title}`,
+  cardGoal: "会做什么", cardDone: "完成条件", cardPlan: "何时唤醒",
+  first: (at) => `首次 ${at}`,
+  deadline: (at, left) => (left ? `${at} 前（${left}）` : `${at} 前`),
+  deadlinePassed: (at) => `答复时间已于 ${at} 截止。`,
+  noDeadline: "没有期限", cardUntil: "期限", ifNothing: "如果你不处理",
+  whyAsked: "为什么问你",
+  whyNew: "事务会自行唤醒，所以要你同意才会开始。",
+  whyClose: "只有你同意，事务才会结束。",
+  afterwards: "之后",
+  afterNew: "随时可以在“事务”里停止。",
+  afterClose: "不再唤醒。记录会保留。",
+  startYes: "开始这项事务", startNo: "不开始",
+  closeYes: "结束这项事务", closeNo: "继续进行",
+  details: "全部细节", digest: "摘要值", asked: "提出时间",
+  deciding: "已提交 · 尚无答复",
+  cardOffline: "没有连接。决定不会留到以后自动发送，请联网后再决定。",
+  cardBroken: "连接在答复之前中断。已重新读取，仍在等你决定。",
+  proposalStates: {
+    open: "等你决定", confirmed: "你已同意", declined: "你已否决",
+    withdrawn: "已不适用 · 没有开始或结束任何事务",
+  },
+  confirmedNew: "你已同意 · 事务已开始",
+  confirmedClose: "你已同意 · 事务已结束",
+  declinedNew: "你已否决 · 没有开始",
+  declinedClose: "你已否决 · 事务继续",
+
+  demoDay: (day, of) => `第 ${day} 天，共 ${of} 天`,
+  pull: "拔掉电源", plugs: (n) => `已拔 ${n} 次`,
+  pullWhat: "立即杀掉服务器进程，不给它任何预告。",
+  demoLabel: "快钟演示", demoDone: "故事讲完了",
+  sumWakeups: "唤醒", sumCalls: "模型调用", sumMessages: "消息",
+  sumPlugs: "拔电源", sumLost: "丢失", sumDoubled: "重复",
+
+  month: "本月", wakeups: "唤醒", calls: "模型调用", input: "读入 token",
+  cached: "其中来自缓存", output: "写出 token", cost: "费用",
+  ofCap: (spent, cap) => `${spent} / ${cap}`,
+  look: "外观", lookSystem: "跟随系统", lookLight: "浅色", lookDark: "深色",
+  language: "语言", device: "这台设备", owner: "所有者", zone: "时区", server: "服务器",
+  forget: "忘记这次配对",
+  forgetWhat: "从这个浏览器移除密钥，未发出的消息一并移除。记录不受影响。",
+  forgetYes: "忘记", forgetNo: "保留",
+  rereadFailed: (detail) => `无法读取记录：${detail}`,
+};
+
+export const WORDS: Record<Lang, Words> = { en, zh };
+
+/** The first of the browser's languages that the page speaks. */
+export function pickLang(languages: readonly string[]): Lang {
+  for (const language of languages) {
+    if (language.toLowerCase().startsWith("zh")) return "zh";
+    if (language.toLowerCase().startsWith("en")) return "en";
+  }
+  return "en";
+}
+
+export function entryStateWords(entry: Entry, words: Words): string {
+  if (entry.kind === "user") {
+    return entry.state in words.user ? words.user[entry.state as UserState] : entry.state;
+  }
+  return entry.state in words.agentStates
+    ? words.agentStates[entry.state as AgentState] : entry.state;
+}
+
+export function proposalEndWords(
+  kind: "new_duty" | "close_duty", state: ProposalState, words: Words,
+): string {
+  const opens = kind === "new_duty";
+  switch (state) {
+    case "open":
+    case "withdrawn":
+      return words.proposalStates[state];
+    case "confirmed":
+      return opens ? words.confirmedNew : words.confirmedClose;
+    case "declined":
+      return opens ? words.declinedNew : words.declinedClose;
+  }
+}
+
+/** Eight letters or digits with a dash in the middle, or null. */
+export function tidyCode(typed: string): string | null {
+  const bare = typed.toUpperCase().replace(/[^0-9A-Z]/g, "");
+  return bare.length === 8 ? `${bare.slice(0, 4)}-${bare.slice(4)}` : null;
+}
+
+/** The code in `#code=ABCD-EFGH`, or null. */
+export function codeInFragment(fragment: string): string | null {
+  const match = /^#code=([^&]+)$/.exec(fragment);
+  return match?.[1] === undefined ? null : tidyCode(match[1]);
+}
+
+/** States of waits, schedules and runs; one the page does not know is shown as the record has it. */
+export function partStateWords(state: string, words: Words): string {
+  const known: Record<string, string> = words.parts;
+  return known[state] ?? state.replaceAll("_", " ");
+}
