@@ -62,12 +62,14 @@ impl Process {
     pub(crate) async fn end(mut self, limit: Duration) {
         if timeout(limit, self.child.wait()).await.is_err() {
             tracing::debug!("a connector ignored the end of its input and is killed");
+            self.kill();
+            // A killed process ends at once, unless the system itself is stuck.
+            let _ = timeout(limit, self.child.wait()).await;
         }
     }
-}
 
-impl Drop for Process {
-    fn drop(&mut self) {
+    /// Kills the whole process group, unless the process has been waited for already.
+    fn kill(&self) {
         // There is an id exactly while the child has not been waited for, so it can not have been
         // given to another process yet.
         let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
@@ -75,6 +77,12 @@ impl Drop for Process {
             // It may have ended by itself: then there is nothing left to kill.
             let _ = kill_process_group(id, Signal::KILL);
         }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 
