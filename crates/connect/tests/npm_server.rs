@@ -20,6 +20,10 @@ fn available() -> Result<(), String> {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::print_stdout,
+    reason = "whoever reads the test's output must see what was not run"
+)]
 async fn a_server_from_npm_is_used_as_its_manifest_says() {
     if let Err(reason) = available() {
         println!("skipped: {reason}");

@@ -1,6 +1,8 @@
 //! Servers as they are in the world: they die, hang, talk nonsense and answer at length. Each is a
 //! real process, a shell script that speaks just enough of the protocol.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
