@@ -1,1 +1,248 @@
-//! placeholder
+//! The only crate with SQL: one [`Store`] over SQLite and PostgreSQL, one file per noun.
+//!
+//! Transactions are synchronous closures that run on the store's own threads, so no future is dropped
+//! inside one and nothing slow can happen inside one. It knows no model, no tool and no HTTP.
+
+mod error;
+mod guard;
+mod job;
+mod migrate;
+mod postgres_engine;
+mod sql;
+mod sqlite_engine;
+mod threads;
+mod tx;
+mod value;
+
+pub mod change;
+pub mod device;
+pub mod duty;
+pub mod event;
+pub mod fault;
+pub mod ledger;
+pub mod message;
+pub mod owner;
+pub mod proposal;
+pub mod run;
+pub mod schedule;
+pub mod session;
+pub mod wait;
+pub mod work_item;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base::{Clock, Incarnation, OwnerId};
+use tokio::sync::broadcast;
+use uuid::Uuid;
+
+pub use error::{Result, StoreError};
+pub use sql::Sql;
+pub use tx::{OwnerTx, Tx};
+pub use value::{Column, Record, Row, Value};
+
+use job::Job;
+
+/// Which database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Database {
+    /// A file, held by this process alone.
+    Sqlite(PathBuf),
+    /// A server's connection string, shared by any number of nodes.
+    Postgres(String),
+}
+
+/// Where in a commit the simulator or a fault test may crash the process's stand-in.
+pub trait CommitGate: Send + Sync {
+    /// Asked before COMMIT; `false` crashes here: nothing is written.
+    fn before_commit(&self) -> bool;
+    /// Asked after COMMIT; `false` crashes here: all is written and nobody learns of it.
+    fn after_commit(&self) -> bool;
+}
+
+/// How to open a store.
+#[derive(Clone)]
+pub struct Options {
+    /// Which database.
+    pub database: Database,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// This start of this process; leases of others on SQLite, and of this node's former ones on
+    /// PostgreSQL, are void.
+    pub incarnation: Incarnation,
+    /// This machine's name among the nodes of one database.
+    pub node: String,
+    /// No threads and one connection: the simulator's mode. Otherwise the store runs its own threads.
+    pub inline: bool,
+    /// Lease time from the database, so that nodes with other clocks agree. PostgreSQL in production.
+    pub database_time: bool,
+    /// For the simulator and fault tests.
+    pub gate: Option<Arc<dyn CommitGate>>,
+    /// Called when SQLite cannot tell whether a COMMIT reached the disk; it must end the process.
+    pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Pages that the SQLite file may have; for tests of a full disk. `None`: no bound.
+    pub pages_max: Option<u32>,
+}
+
+/// A hint that an owner's records changed. It may be lost; the records are the fact (CLI-04).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signal {
+    /// Whose.
+    pub owner: OwnerId,
+    /// Up to which number.
+    pub seq: i64,
+}
+
+/// The records, on either engine. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    engine: Box<dyn EngineHandle>,
+    clock: Arc<dyn Clock>,
+    database_time: bool,
+    is_postgres: bool,
+    signals: broadcast::Sender<Signal>,
+}
+
+/// What the two engines, threaded or inline, have in common.
+trait EngineHandle: Send + Sync {
+    /// Runs or queues a write. `urgent` goes to the head of the queue.
+    fn write(&self, job: Job, urgent: bool);
+    /// Runs or queues a read.
+    fn read(&self, job: Job);
+}
+
+const SIGNALS_BUFFERED: usize = 1_024;
+
+impl Store {
+    /// Opens the database, brings its schema up to date and voids leases of processes that are gone.
+    pub fn open(options: Options) -> Result<Store> {
+        let (signals, _) = broadcast::channel(SIGNALS_BUFFERED);
+        let shared = |engine: Box<dyn EngineHandle>| Shared {
+            engine,
+            clock: options.clock.clone(),
+            database_time: options.database_time,
+            is_postgres: matches!(options.database, Database::Postgres(_)),
+            signals: signals.clone(),
+        };
+        let engine: Box<dyn EngineHandle> = match &options.database {
+            Database::Sqlite(path) => sqlite_engine::open(path, &options, signals.clone())?,
+            Database::Postgres(url) => postgres_engine::open(url, &options, signals.clone())?,
+        };
+        Ok(Store { shared: Arc::new(shared(engine)) })
+    }
+
+    /// Whether it runs on PostgreSQL.
+    pub fn is_postgres(&self) -> bool {
+        self.shared.is_postgres
+    }
+
+    /// Hints of changes from now on. A receiver that lags rereads.
+    pub fn signals(&self) -> broadcast::Receiver<Signal> {
+        self.shared.signals.subscribe()
+    }
+
+    /// Decides and writes under one owner's lock. `txn` comes from outside, so that the outcome of a
+    /// commit whose answer was lost can be read back by it.
+    pub fn write<T, F>(
+        &self,
+        owner: OwnerId,
+        txn: Uuid,
+        work: F,
+    ) -> impl Future<Output = Result<T>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
+    {
+        self.submit(owner, txn, false, work)
+    }
+
+    /// The same at the head of the queue: for a stop.
+    pub fn write_urgent<T, F>(
+        &self,
+        owner: OwnerId,
+        txn: Uuid,
+        work: F,
+    ) -> impl Future<Output = Result<T>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
+    {
+        self.submit(owner, txn, true, work)
+    }
+
+    fn submit<T, F>(
+        &self,
+        owner: OwnerId,
+        txn: Uuid,
+        urgent: bool,
+        work: F,
+    ) -> impl Future<Output = Result<T>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
+    {
+        let (clock, database_time) = (self.shared.clock.clone(), self.shared.database_time);
+        let (job, answer) = job::prepare(move |tx| {
+            let mut owner_tx = OwnerTx::lock(tx, owner, clock.as_ref(), database_time)?;
+            let value = work(&mut owner_tx)?;
+            let witness = owner_tx.finish(txn)?;
+            Ok((value, witness))
+        });
+        self.shared.engine.write(job, urgent);
+        answer.wait()
+    }
+
+    /// Writes rows that belong to no owner's order: the set-up of owners and nodes.
+    pub fn write_unowned<T, F>(&self, work: F) -> impl Future<Output = Result<T>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    {
+        let (job, answer) = job::prepare(move |tx| Ok((work(tx)?, None)));
+        self.shared.engine.write(job, false);
+        answer.wait()
+    }
+
+    /// Reads one consistent picture, within a second. What it shows may be shown, never decided on.
+    pub fn read<T, F>(&self, work: F) -> impl Future<Output = Result<T>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    {
+        let (job, answer) = job::prepare(move |tx| Ok((work(tx)?, None)));
+        self.shared.engine.read(job);
+        answer.wait()
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Store({})", if self.shared.is_postgres { "postgresql" } else { "sqlite" })
+    }
+}
+
+/// Every statement of every noun, for the tests that prepare and explain them all.
+pub fn statements() -> Vec<&'static Sql> {
+    [
+        change::ALL,
+        device::ALL,
+        duty::ALL,
+        event::ALL,
+        fault::ALL,
+        ledger::ALL,
+        message::ALL,
+        owner::ALL,
+        proposal::ALL,
+        run::ALL,
+        schedule::ALL,
+        session::ALL,
+        wait::ALL,
+        work_item::ALL,
+    ]
+    .concat()
+}

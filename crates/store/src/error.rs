@@ -1,0 +1,120 @@
+//! What can go wrong in the store, as something a caller can act on.
+
+/// Why a transaction or a read did not happen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Another worker holds a newer fencing token; this worker must drop what it has (P2).
+    #[error("the session was taken over by a newer worker; drop this work")]
+    Fenced,
+    /// No such record, or not this owner's.
+    #[error("there is no such {0}")]
+    Missing(&'static str),
+    /// A uniqueness rule of the schema stopped it.
+    #[error("{0} exists already")]
+    Duplicate(String),
+    /// The schema's second wall stopped an illegal row or move: a defect of this program.
+    #[error("the schema refused: {0}")]
+    Refused(String),
+    /// A value that this program cannot read.
+    #[error("the database holds a value that cannot be read: {0}")]
+    Corrupt(String),
+    /// The disk or the database is full.
+    #[error("the disk is full; free some space, nothing was written")]
+    Full,
+    /// Waited too long for a lock or a statement.
+    #[error("the database was busy for too long; it is tried again")]
+    Busy,
+    /// No connection, or it broke before COMMIT: nothing was written.
+    #[error("the database cannot be reached: {0}")]
+    Unavailable(String),
+    /// The connection broke in COMMIT and the outcome could not be read back yet.
+    #[error("it is not known yet whether the commit happened; read it back before anything else")]
+    OutcomeUnknown,
+    /// The closure panicked; nothing of it was written.
+    #[error("a transaction panicked; nothing of it was written")]
+    Panicked,
+    /// An earlier statement of the same closure failed.
+    #[error("the transaction had ended already")]
+    Ended,
+    /// Any other error of the engine.
+    #[error("statement {statement}: {message}")]
+    Sql {
+        /// The statement's name.
+        statement: &'static str,
+        /// The engine's words.
+        message: String,
+    },
+    /// The store is shut, or the simulator crashed it here.
+    #[error("the store is closed")]
+    Closed,
+    /// Opening failed, with the remedy.
+    #[error("{0}")]
+    Open(String),
+}
+
+/// The result of anything in the store.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+impl StoreError {
+    /// Whether the connection that gave this error can no longer be used.
+    pub(crate) fn ends_connection(&self) -> bool {
+        matches!(self, StoreError::Unavailable(_) | StoreError::OutcomeUnknown)
+    }
+
+    pub(crate) fn sqlite(statement: &'static str, error: &rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode::{ConstraintViolation, DatabaseBusy, DatabaseLocked, DiskFull};
+        match error {
+            rusqlite::Error::SqliteFailure(code, message) => {
+                let text = message.clone().unwrap_or_else(|| code.to_string());
+                match code.code {
+                    ConstraintViolation if text.starts_with("UNIQUE") => {
+                        StoreError::Duplicate(text)
+                    }
+                    ConstraintViolation => StoreError::Refused(format!("{statement}: {text}")),
+                    DiskFull => StoreError::Full,
+                    DatabaseBusy | DatabaseLocked => StoreError::Busy,
+                    _ => StoreError::Sql { statement, message: format!("{text} ({code})") },
+                }
+            }
+            other => StoreError::Sql { statement, message: other.to_string() },
+        }
+    }
+
+    pub(crate) fn postgres(statement: &'static str, error: &postgres::Error) -> Self {
+        use postgres::error::SqlState as S;
+        let Some(db) = error.as_db_error() else {
+            return if error.is_closed() || std::error::Error::source(error).is_some() {
+                StoreError::Unavailable(describe(error))
+            } else {
+                StoreError::Sql { statement, message: describe(error) }
+            };
+        };
+        let text = db.message().to_owned();
+        let code = db.code();
+        if *code == S::UNIQUE_VIOLATION {
+            StoreError::Duplicate(text)
+        } else if [&S::CHECK_VIOLATION, &S::FOREIGN_KEY_VIOLATION, &S::NOT_NULL_VIOLATION]
+            .contains(&code)
+            || *code == S::RAISE_EXCEPTION
+        {
+            StoreError::Refused(format!("{statement}: {text}"))
+        } else if [&S::DISK_FULL, &S::OUT_OF_MEMORY].contains(&code) {
+            StoreError::Full
+        } else if [&S::LOCK_NOT_AVAILABLE, &S::QUERY_CANCELED, &S::T_R_DEADLOCK_DETECTED]
+            .contains(&code)
+        {
+            StoreError::Busy
+        } else if code.code().starts_with("57P") || code.code().starts_with("08") {
+            StoreError::Unavailable(text)
+        } else {
+            StoreError::Sql { statement, message: text }
+        }
+    }
+}
+
+fn describe(error: &postgres::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,396 @@
+-- Records of the first release (DESIGN section 5). Times are microseconds UTC; ids are UUIDv7.
+-- Guards for every column `state` are generated from domain's transition tables, not written here.
+
+CREATE TABLE node (
+  name TEXT COLLATE "C" PRIMARY KEY,
+  incarnation UUID NOT NULL,
+  started_at BIGINT NOT NULL
+);
+
+CREATE TABLE owner (
+  id UUID PRIMARY KEY,
+  name TEXT NOT NULL,
+  zone TEXT NOT NULL,
+  -- The number of the last change and the head of the audit chain: the commit wrapper advances both.
+  change_seq BIGINT NOT NULL,
+  audit_seq BIGINT NOT NULL,
+  audit_head BYTEA NOT NULL,
+  main_session UUID NOT NULL,
+  timer_source UUID NOT NULL,
+  month_cap_micro_usd BIGINT NOT NULL,
+  created_at BIGINT NOT NULL
+);
+
+CREATE TABLE principal (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('user', 'supervisor', 'policy')),
+  name TEXT NOT NULL,
+  created_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX principal_kind ON principal (owner, kind) WHERE kind IN ('user', 'policy');
+
+CREATE TABLE device (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  principal UUID NOT NULL,
+  source UUID NOT NULL,
+  name TEXT NOT NULL,
+  token_digest BYTEA NOT NULL UNIQUE,
+  created_at BIGINT NOT NULL,
+  revoked_at BIGINT
+);
+
+CREATE TABLE pairing (
+  code_digest BYTEA PRIMARY KEY,
+  owner UUID NOT NULL,
+  expires_at BIGINT NOT NULL,
+  used_at BIGINT
+);
+
+-- What a client wrote under which of its ids, and the first answer it got.
+CREATE TABLE request (
+  device UUID NOT NULL,
+  id UUID NOT NULL,
+  owner UUID NOT NULL,
+  digest BYTEA NOT NULL,
+  answer TEXT NOT NULL,
+  at BIGINT NOT NULL,
+  PRIMARY KEY (device, id)
+);
+
+CREATE TABLE source (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  trust TEXT NOT NULL CHECK (trust IN ('outside', 'system', 'user')),
+  received_at BIGINT,
+  created_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX source_name ON source (owner, kind, name);
+
+CREATE TABLE body (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  bytes BYTEA,
+  digest BYTEA NOT NULL,
+  media TEXT NOT NULL,
+  provenance TEXT NOT NULL,
+  trust TEXT NOT NULL CHECK (trust IN ('outside', 'system', 'user')),
+  created_at BIGINT NOT NULL,
+  erased_at BIGINT,
+  CHECK ((bytes IS NULL) = (erased_at IS NOT NULL))
+);
+
+CREATE TABLE session (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  agent TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('main', 'duty')),
+  -- The fencing token: grows with every claim. A commit of a worker names it (P2).
+  fence BIGINT NOT NULL CHECK (fence >= 0),
+  holder UUID,
+  lease_until BIGINT,
+  -- Not claimed before: back-off after a model that could not be asked.
+  not_before BIGINT NOT NULL,
+  model_failures BIGINT NOT NULL,
+  runs BIGINT NOT NULL,
+  -- The first run that the history window still holds, and the stored prefix.
+  window_start BIGINT NOT NULL,
+  prefix UUID,
+  prefix_digest BYTEA,
+  created_at BIGINT NOT NULL,
+  CHECK ((holder IS NULL) = (lease_until IS NULL))
+);
+CREATE INDEX session_lease ON session (lease_until) WHERE lease_until IS NOT NULL;
+CREATE INDEX session_owner ON session (owner);
+
+-- Every change of a session's prefix, with its cause: one without is a defect (CTX-05).
+CREATE TABLE prefix_change (
+  owner UUID NOT NULL,
+  session UUID NOT NULL,
+  run_n BIGINT NOT NULL,
+  digest BYTEA NOT NULL,
+  window_start BIGINT NOT NULL,
+  cause TEXT NOT NULL CHECK (cause <> ''),
+  at BIGINT NOT NULL,
+  PRIMARY KEY (session, run_n)
+);
+
+CREATE TABLE event (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  source UUID NOT NULL,
+  external_id TEXT COLLATE "C" NOT NULL,
+  kind TEXT NOT NULL,
+  key TEXT COLLATE "C",
+  trust TEXT NOT NULL CHECK (trust IN ('outside', 'system', 'user')),
+  body UUID NOT NULL,
+  digest BYTEA NOT NULL,
+  -- What it belongs to by its source's own word: a schedule's or wait's session.
+  session UUID,
+  duty UUID,
+  late BOOLEAN NOT NULL,
+  received_at BIGINT NOT NULL,
+  seq BIGINT NOT NULL,
+  disposition TEXT,
+  handled_at BIGINT,
+  CHECK ((disposition IS NULL) = (handled_at IS NULL)),
+  CHECK (disposition <> '')
+);
+CREATE UNIQUE INDEX event_external ON event (source, external_id);
+CREATE INDEX event_key ON event (owner, kind, key) WHERE key IS NOT NULL;
+CREATE INDEX event_chat ON event (owner, seq) WHERE kind = 'user_message';
+
+CREATE TABLE work_item (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  event UUID NOT NULL UNIQUE,
+  session UUID,
+  class TEXT CHECK (class IN ('user', 'external', 'timer')),
+  state TEXT NOT NULL,
+  attempts BIGINT NOT NULL CHECK (attempts >= 0),
+  run UUID,
+  -- The four points of DUR-24: received, delivered into a run, read by the model, handled.
+  created_at BIGINT NOT NULL,
+  delivered_at BIGINT,
+  read_at BIGINT,
+  done_at BIGINT,
+  moved_at BIGINT NOT NULL,
+  CHECK (state = 'unrouted' OR state = 'done' OR (session IS NOT NULL AND class IS NOT NULL)),
+  CHECK (state <> 'claimed' OR run IS NOT NULL)
+);
+CREATE INDEX work_item_unrouted ON work_item (created_at) WHERE state = 'unrouted';
+CREATE INDEX work_item_pending ON work_item (session, created_at) WHERE state = 'pending';
+CREATE INDEX work_item_claimed ON work_item (run) WHERE state = 'claimed';
+
+CREATE TABLE run (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  session UUID NOT NULL REFERENCES session (id),
+  n BIGINT NOT NULL,
+  duty UUID,
+  task_version UUID,
+  state TEXT NOT NULL,
+  fence BIGINT NOT NULL,
+  harness TEXT NOT NULL,
+  model TEXT NOT NULL,
+  prefix_digest BYTEA NOT NULL,
+  window_start BIGINT NOT NULL,
+  steps BIGINT NOT NULL,
+  claim_steps BIGINT NOT NULL,
+  tokens BIGINT NOT NULL,
+  input_tokens BIGINT NOT NULL,
+  cached_tokens BIGINT NOT NULL,
+  output_tokens BIGINT NOT NULL,
+  micro_usd BIGINT NOT NULL,
+  reason TEXT,
+  started_at BIGINT NOT NULL,
+  ended_at BIGINT,
+  moved_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX run_number ON run (session, n);
+CREATE UNIQUE INDEX run_open ON run (session) WHERE state IN ('running', 'lost');
+CREATE INDEX run_duty ON run (duty, started_at) WHERE duty IS NOT NULL;
+
+CREATE TABLE step (
+  run UUID NOT NULL REFERENCES run (id),
+  n BIGINT NOT NULL CHECK (n >= 0),
+  owner UUID NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('tail', 'model', 'tool')),
+  tool TEXT,
+  call_id TEXT COLLATE "C",
+  answer_id TEXT COLLATE "C",
+  harness TEXT NOT NULL,
+  model TEXT NOT NULL,
+  request_digest BYTEA,
+  body UUID NOT NULL,
+  digest BYTEA NOT NULL,
+  tokens BIGINT NOT NULL,
+  at BIGINT NOT NULL,
+  PRIMARY KEY (run, n),
+  CHECK ((kind = 'tool') = (call_id IS NOT NULL))
+);
+CREATE UNIQUE INDEX step_call ON step (run, call_id) WHERE call_id IS NOT NULL;
+
+CREATE TABLE duty (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  agent TEXT NOT NULL,
+  session UUID NOT NULL REFERENCES session (id),
+  state TEXT NOT NULL,
+  proposal UUID NOT NULL UNIQUE,
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL
+);
+CREATE INDEX duty_owner ON duty (owner, created_at);
+CREATE INDEX duty_open ON duty (owner) WHERE state <> 'closed';
+CREATE UNIQUE INDEX duty_session ON duty (session);
+
+CREATE TABLE task_version (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  duty UUID NOT NULL REFERENCES duty (id),
+  n BIGINT NOT NULL CHECK (n >= 1),
+  state TEXT NOT NULL,
+  -- Title, goal, conditions and schedules as the user confirmed them; never edited (DEL-03).
+  content UUID NOT NULL,
+  digest BYTEA NOT NULL,
+  conditions BIGINT NOT NULL CHECK (conditions >= 1),
+  until_at BIGINT,
+  confirmed_by UUID NOT NULL,
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX task_version_number ON task_version (duty, n);
+CREATE UNIQUE INDEX task_version_current ON task_version (duty) WHERE state = 'current';
+
+CREATE TABLE wait (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  session UUID NOT NULL,
+  duty UUID,
+  task_version UUID,
+  run UUID NOT NULL,
+  call_id TEXT COLLATE "C" NOT NULL,
+  cause_event UUID,
+  kind TEXT COLLATE "C" NOT NULL,
+  key TEXT COLLATE "C" NOT NULL,
+  due_at BIGINT NOT NULL,
+  state TEXT NOT NULL,
+  satisfied_by UUID,
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL,
+  CHECK ((state = 'satisfied') = (satisfied_by IS NOT NULL))
+);
+CREATE UNIQUE INDEX wait_call ON wait (run, call_id);
+CREATE INDEX wait_key ON wait (owner, kind, key) WHERE state = 'open';
+CREATE INDEX wait_due ON wait (due_at) WHERE state = 'open';
+CREATE INDEX wait_session ON wait (session) WHERE state = 'open';
+
+CREATE TABLE schedule (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  duty UUID NOT NULL REFERENCES duty (id),
+  task_version UUID NOT NULL,
+  session UUID NOT NULL,
+  rule TEXT NOT NULL,
+  prompt UUID NOT NULL,
+  next_slot BIGINT NOT NULL,
+  last_slot BIGINT,
+  last_late BOOLEAN NOT NULL,
+  until_at BIGINT,
+  state TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL
+);
+CREATE INDEX schedule_due ON schedule (next_slot) WHERE state = 'active';
+CREATE INDEX schedule_duty ON schedule (duty);
+
+CREATE TABLE proposal (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  session UUID NOT NULL,
+  run UUID NOT NULL,
+  call_id TEXT COLLATE "C" NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('new_duty', 'close_duty')),
+  duty UUID,
+  content UUID NOT NULL,
+  digest BYTEA NOT NULL,
+  template TEXT NOT NULL,
+  state TEXT NOT NULL,
+  decided_by UUID,
+  expires_at BIGINT NOT NULL,
+  seq BIGINT NOT NULL,
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL,
+  CHECK ((kind = 'close_duty') = (duty IS NOT NULL))
+);
+CREATE UNIQUE INDEX proposal_call ON proposal (run, call_id);
+CREATE INDEX proposal_due ON proposal (expires_at) WHERE state = 'open';
+CREATE INDEX proposal_owner ON proposal (owner, created_at);
+CREATE UNIQUE INDEX proposal_close ON proposal (duty) WHERE state = 'open' AND kind = 'close_duty';
+
+CREATE TABLE message (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  session UUID NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('agent', 'notice')),
+  -- An agent's message has the call that made it, so that no call speaks twice.
+  run UUID,
+  call_id TEXT COLLATE "C",
+  duty UUID,
+  task_version UUID,
+  proposal UUID,
+  late BOOLEAN NOT NULL,
+  body UUID NOT NULL,
+  state TEXT NOT NULL,
+  reason TEXT,
+  seq BIGINT NOT NULL,
+  created_at BIGINT NOT NULL,
+  queued_at BIGINT,
+  sent_at BIGINT,
+  delivered_at BIGINT,
+  delivered_to UUID,
+  moved_at BIGINT NOT NULL,
+  CHECK ((kind = 'agent') = (run IS NOT NULL)),
+  CHECK (state <> 'delivered' OR delivered_at IS NOT NULL)
+);
+CREATE UNIQUE INDEX message_call ON message (run, call_id) WHERE run IS NOT NULL;
+CREATE INDEX message_chat ON message (owner, seq);
+CREATE INDEX message_undelivered ON message (created_at)
+  WHERE state IN ('generated', 'queued', 'sending', 'uncertain');
+
+CREATE TABLE fault (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  key TEXT COLLATE "C" NOT NULL,
+  detail TEXT NOT NULL,
+  times BIGINT NOT NULL,
+  state TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX fault_open ON fault (owner, key) WHERE state = 'open';
+
+CREATE TABLE ledger (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  month TEXT COLLATE "C" NOT NULL,
+  run UUID NOT NULL,
+  duty UUID,
+  kind TEXT NOT NULL CHECK (kind IN ('wakeup', 'model')),
+  model TEXT NOT NULL,
+  input_tokens BIGINT NOT NULL,
+  cached_tokens BIGINT NOT NULL,
+  output_tokens BIGINT NOT NULL,
+  micro_usd BIGINT NOT NULL,
+  at BIGINT NOT NULL
+);
+CREATE INDEX ledger_month ON ledger (owner, month);
+CREATE INDEX ledger_duty ON ledger (duty) WHERE duty IS NOT NULL;
+
+CREATE TABLE change (
+  owner UUID NOT NULL,
+  seq BIGINT NOT NULL,
+  n BIGINT NOT NULL,
+  noun TEXT NOT NULL,
+  record UUID NOT NULL,
+  -- The transaction's own id: by it a commit whose answer was lost is settled.
+  txn UUID NOT NULL,
+  PRIMARY KEY (owner, seq, n)
+);
+
+CREATE TABLE audit (
+  owner UUID NOT NULL,
+  n BIGINT NOT NULL,
+  principal UUID,
+  verb TEXT NOT NULL,
+  noun TEXT NOT NULL,
+  record UUID NOT NULL,
+  digest BYTEA,
+  hash BYTEA NOT NULL,
+  at BIGINT NOT NULL,
+  PRIMARY KEY (owner, n)
+);

@@ -1,0 +1,152 @@
+//! Owners: accounts, the unit of isolation and of locking; their principals and their nodes.
+
+use base::{Digest, Incarnation, MicroUsd, OwnerId, PrincipalId, SessionId, SourceId, Timestamp};
+
+use crate::error::{Result, StoreError};
+use crate::sql::statements;
+use crate::tx::Tx;
+use crate::value::{params, record, words};
+
+record! {
+    /// An account.
+    pub struct Owner in "owner" {
+        /// Its id.
+        pub id: OwnerId,
+        /// How the user is called.
+        pub name: String,
+        /// IANA time zone of schedules and quiet hours.
+        pub zone: String,
+        /// Number of its last change.
+        pub change_seq: i64,
+        /// Number of its last audit entry.
+        pub audit_seq: i64,
+        /// Hash of its last audit entry.
+        pub audit_head: Digest,
+        /// The conversation that 1:1 messages go to.
+        pub main_session: SessionId,
+        /// The source of timer events.
+        pub timer_source: SourceId,
+        /// What its models may cost in a calendar month.
+        pub month_cap_micro_usd: MicroUsd,
+        /// When it was set up.
+        pub created_at: Timestamp,
+    }
+}
+
+words! {
+    /// Who may write control state.
+    pub enum PrincipalKind {
+        /// The person.
+        User = "user",
+        /// Someone who decides beside the person.
+        Supervisor = "supervisor",
+        /// A rule that is written down in this program.
+        Policy = "policy",
+    }
+}
+
+record! {
+    /// Who may write control state.
+    pub struct Principal in "principal" {
+        /// Its id.
+        pub id: PrincipalId,
+        /// Whose.
+        pub owner: OwnerId,
+        /// Which kind.
+        pub kind: PrincipalKind,
+        /// How it is called.
+        pub name: String,
+        /// Since when.
+        pub created_at: Timestamp,
+    }
+}
+
+/// The two chains that the commit wrapper advances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub change_seq: i64,
+    pub audit_seq: i64,
+    pub audit_head: Digest,
+}
+
+statements! { "owner":
+    LOCK = hot "SELECT change_seq, audit_seq, audit_head FROM owner WHERE id = $1 FOR UPDATE";
+    ADVANCE = hot "UPDATE owner SET change_seq = $2, audit_seq = $3, audit_head = $4 WHERE id = $1";
+    INSERT = insert Owner, "";
+    BY_ID = hot select Owner, "WHERE id = $1";
+    EVERY = select Owner, "ORDER BY created_at, id";
+    INSERT_PRINCIPAL = insert Principal, "";
+    PRINCIPAL = hot select Principal, "WHERE owner = $1 AND kind = $2";
+    RENAME = "UPDATE owner SET name = $2, zone = $3 WHERE id = $1";
+}
+
+pub(crate) fn lock(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Head> {
+    let row = tx.row(&LOCK, params![owner])?.ok_or(StoreError::Missing("owner"))?;
+    Ok(Head { change_seq: row.get(0)?, audit_seq: row.get(1)?, audit_head: row.get(2)? })
+}
+
+pub(crate) fn advance(tx: &mut Tx<'_>, owner: OwnerId, head: Head) -> Result<()> {
+    tx.run(&ADVANCE, params![owner, head.change_seq, head.audit_seq, head.audit_head]).map(|_| ())
+}
+
+/// Lease time as all nodes of a database see it.
+pub(crate) fn database_now(tx: &mut Tx<'_>) -> Result<Timestamp> {
+    tx.database_now()
+}
+
+/// Writes a new owner and its principals. Not under an owner's lock: there is none yet.
+pub fn create(tx: &mut Tx<'_>, owner: &Owner, principals: &[Principal]) -> Result<()> {
+    tx.insert(&INSERT, owner)?;
+    for principal in principals {
+        tx.insert(&INSERT_PRINCIPAL, principal)?;
+    }
+    Ok(())
+}
+
+/// One owner.
+pub fn get(tx: &mut Tx<'_>, id: OwnerId) -> Result<Owner> {
+    tx.one(&BY_ID, params![id])?.ok_or(StoreError::Missing("owner"))
+}
+
+/// All owners, oldest first.
+pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Owner>> {
+    tx.all(&EVERY, params![])
+}
+
+/// The owner's principal of a kind that exists once.
+pub fn principal(tx: &mut Tx<'_>, owner: OwnerId, kind: PrincipalKind) -> Result<Principal> {
+    tx.one(&PRINCIPAL, params![owner, kind])?.ok_or(StoreError::Missing("principal"))
+}
+
+/// Changes name and zone.
+pub fn rename(tx: &mut crate::OwnerTx<'_, '_>, name: &str, zone: &str) -> Result<()> {
+    let owner = tx.owner();
+    tx.run(&RENAME, params![owner, name, zone])?;
+    tx.changed(owner);
+    Ok(())
+}
+
+/// Registers this start of a node and voids the leases of its former one.
+pub(crate) fn start_node(
+    client: &mut postgres::Client,
+    node: &str,
+    incarnation: Incarnation,
+    now: Timestamp,
+) -> Result<()> {
+    use base::Id as _;
+    let fail = |e: postgres::Error| StoreError::postgres("node", &e);
+    let mut tx = client.transaction().map_err(fail)?;
+    tx.execute(
+        "UPDATE session SET holder = NULL, lease_until = NULL
+         WHERE holder = (SELECT incarnation FROM node WHERE name = $1)",
+        &[&node],
+    )
+    .map_err(fail)?;
+    tx.execute(
+        "INSERT INTO node (name, incarnation, started_at) VALUES ($1, $2, $3)
+         ON CONFLICT (name) DO UPDATE SET incarnation = $2, started_at = $3",
+        &[&node, &incarnation.uuid(), &now.micros()],
+    )
+    .map_err(fail)?;
+    tx.commit().map_err(fail)
+}

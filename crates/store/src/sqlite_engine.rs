@@ -1,0 +1,234 @@
+//! SQLite: one writer thread with group commit, and a few readers.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::broadcast;
+
+use crate::error::{Result, StoreError};
+use crate::job::{Job, Ran};
+use crate::threads::{Queue, Threads, spawn};
+use crate::tx::{Engine, Tx};
+use crate::{CommitGate, EngineHandle, Options, Signal, migrate, session};
+
+/// Closures that one fsync may serve.
+const GROUP_MAX: usize = 64;
+const READERS: usize = 2;
+const READ_LIMIT_MS: u128 = 1_000;
+
+pub(crate) fn open(
+    path: &Path,
+    options: &Options,
+    signals: broadcast::Sender<Signal>,
+) -> Result<Box<dyn EngineHandle>> {
+    let mut connection = connect(path, false)?;
+    migrate::sqlite(&mut connection)?;
+    let writer = Writer {
+        pages_max: options.pages_max,
+        gate: options.gate.clone(),
+        on_fatal: options.on_fatal.clone(),
+        signals,
+    };
+    writer.bound_pages(&connection)?;
+    if options.inline {
+        return Ok(Box::new(Inline { connection: Mutex::new(Some(connection)), writer }));
+    }
+    session::void_all_leases(&connection)?;
+    let (writes, reads) = (Queue::new(), Queue::new());
+    let mut running = Vec::new();
+    for at in 0..READERS {
+        let (queue, reader) = (reads.clone(), connect(path, true)?);
+        running.push(spawn(format!("store-read-{at}"), move || read_loop(reader, &queue))?);
+    }
+    let queue = writes.clone();
+    running.push(spawn("store-write".into(), move || {
+        loop {
+            let jobs = queue.take(GROUP_MAX);
+            if jobs.is_empty() || !writer.group(&connection, jobs) {
+                queue.close();
+                return;
+            }
+        }
+    })?);
+    Ok(Box::new(Threads { writes, reads, running }))
+}
+
+fn connect(path: &Path, read_only: bool) -> Result<Connection> {
+    let fail = |e: rusqlite::Error| {
+        StoreError::Open(format!("cannot open the database {}: {e}", path.display()))
+    };
+    let connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )
+    .map_err(fail)?;
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
+             PRAGMA busy_timeout = 5000; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;",
+        )
+        .map_err(fail)?;
+    if read_only {
+        connection.pragma_update(None, "query_only", true).map_err(fail)?;
+    }
+    connection.create_collation("C", |a, b| a.cmp(b)).map_err(fail)?;
+    connection.set_prepared_statement_cache_capacity(256);
+    Ok(connection)
+}
+
+struct Writer {
+    gate: Option<Arc<dyn CommitGate>>,
+    on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+    signals: broadcast::Sender<Signal>,
+    pages_max: Option<u32>,
+}
+
+impl Writer {
+    fn bound_pages(&self, connection: &Connection) -> Result<()> {
+        match self.pages_max {
+            None => Ok(()),
+            Some(pages) => connection
+                .pragma_update(None, "max_page_count", pages)
+                .map_err(|e| StoreError::sqlite("max_page_count", &e)),
+        }
+    }
+
+    /// Runs closures in savepoints of one transaction and commits them with one fsync. Answers go out
+    /// after it. `false`: the process's stand-in crashed here.
+    fn group(&self, connection: &Connection, jobs: Vec<Job>) -> bool {
+        if let Err(error) = connection.execute_batch("BEGIN IMMEDIATE") {
+            let error = StoreError::sqlite("BEGIN", &error);
+            let failed = |job: Job| drop(job);
+            jobs.into_iter().for_each(failed);
+            tracing::warn!(%error, "a group of transactions could not begin");
+            return true;
+        }
+        let mut ran = Vec::with_capacity(jobs.len());
+        let mut broken = None;
+        for job in jobs {
+            if broken.is_some() {
+                // Its closure has not run: dropping it tells its caller that nothing happened.
+                drop(job);
+                continue;
+            }
+            match one(connection, job) {
+                Ok(done) => ran.push(done),
+                Err((done, error)) => {
+                    broken = Some(error);
+                    ran.extend(done);
+                }
+            }
+        }
+        match broken {
+            Some(error) => {
+                if !connection.is_autocommit() {
+                    drop(connection.execute_batch("ROLLBACK"));
+                }
+                tracing::warn!(%error, "a group of transactions was undone");
+                ran.into_iter().for_each(|done| done.fail(error.clone()));
+                true
+            }
+            None => self.commit(connection, ran),
+        }
+    }
+
+    fn commit(&self, connection: &Connection, ran: Vec<Ran>) -> bool {
+        if self.gate.as_ref().is_some_and(|gate| !gate.before_commit()) {
+            drop(connection.execute_batch("ROLLBACK"));
+            ran.into_iter().for_each(|done| done.fail(StoreError::Closed));
+            return false;
+        }
+        if let Err(error) = connection.execute_batch("COMMIT") {
+            let found = StoreError::sqlite("COMMIT", &error);
+            let undone = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
+            // A full disk or a busy file is known to have written nothing. After any other error at
+            // COMMIT nobody can tell, and going on would build on sand.
+            if !undone || !matches!(found, StoreError::Full | StoreError::Busy) {
+                (self.on_fatal)(&format!("the database could not commit: {found}"));
+            }
+            ran.into_iter().for_each(|done| done.fail(found.clone()));
+            return true;
+        }
+        if self.gate.as_ref().is_some_and(|gate| !gate.after_commit()) {
+            ran.into_iter().for_each(|done| done.fail(StoreError::Closed));
+            return false;
+        }
+        for done in ran {
+            if let (true, Some(witness)) = (done.ok, done.witness) {
+                // Nobody listening is fine: a signal is a hint.
+                drop(self.signals.send(Signal { owner: witness.owner, seq: witness.seq }));
+            }
+            done.answer();
+        }
+        true
+    }
+}
+
+/// Runs one closure in its own savepoint. The error side means that the whole group is lost, because
+/// SQLite ended the transaction underneath.
+fn one(connection: &Connection, job: Job) -> std::result::Result<Ran, (Option<Ran>, StoreError)> {
+    let control = |text: &str| {
+        connection.execute_batch(text).map_err(|e| StoreError::sqlite("SAVEPOINT", &e))
+    };
+    control("SAVEPOINT one").map_err(|e| (None, e))?;
+    let mut tx = Tx::new(Engine::Sqlite(connection));
+    let ran = job(&mut tx);
+    let cause = tx.failed();
+    if connection.is_autocommit() {
+        return Err((Some(ran), cause.unwrap_or(StoreError::Full)));
+    }
+    let end = if ran.ok { "RELEASE one" } else { "ROLLBACK TO one; RELEASE one" };
+    match control(end) {
+        Ok(()) => Ok(ran),
+        Err(error) => Err((Some(ran), error)),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "bounds how long a read may take, decides nothing")]
+fn read_loop(mut connection: Connection, queue: &Queue) {
+    loop {
+        let Some(job) = queue.take(1).pop() else { return };
+        let begun = std::time::Instant::now();
+        let late = move || begun.elapsed().as_millis() > READ_LIMIT_MS;
+        // Every 10 000 steps of the virtual machine, a few hundred microseconds, is often enough.
+        drop(connection.progress_handler(10_000, Some(late)));
+        read_one(&connection, job);
+    }
+}
+
+fn read_one(connection: &Connection, job: Job) {
+    if connection.execute_batch("BEGIN").is_ok() {
+        let mut tx = Tx::new(Engine::Sqlite(connection));
+        let ran = job(&mut tx);
+        if !connection.is_autocommit() {
+            drop(connection.execute_batch("ROLLBACK"));
+        }
+        ran.answer();
+    }
+}
+
+/// The simulator's engine: the caller's thread, one connection, no group.
+struct Inline {
+    connection: Mutex<Option<Connection>>,
+    writer: Writer,
+}
+
+impl EngineHandle for Inline {
+    fn write(&self, job: Job, _urgent: bool) {
+        let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive =
+            held.as_ref().is_some_and(|connection| self.writer.group(connection, vec![job]));
+        if !alive {
+            *held = None;
+        }
+    }
+    fn read(&self, job: Job) {
+        let held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connection) = held.as_ref() {
+            read_one(connection, job);
+        }
+    }
+}
