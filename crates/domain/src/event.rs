@@ -109,9 +109,9 @@ pub fn route(arrival: Arrival) -> Route {
         EventKind::UserMessage => {
             Route::Record { reason: "a message that did not come from a device of the user" }
         }
-        EventKind::ProposalDecided => Route::Enqueue {
-            session: arrival.belongs_to.unwrap_or(arrival.main),
-            class: Class::External,
+        EventKind::ProposalDecided => match arrival.belongs_to {
+            Some(session) => Route::Enqueue { session, class: Class::External },
+            None => Route::Record { reason: "nobody waits for it; the next turn sees it" },
         },
         EventKind::ScheduleDue | EventKind::WaitTimedOut | EventKind::WaitSatisfied => {
             match arrival.belongs_to {

@@ -105,9 +105,11 @@ machines! {
     /// One wake-up.
     RunState in "run" {
         /// A worker holds its session's lease.
-        Running = "running" => [Lost, Completed, Interrupted, BudgetExhausted, Failed],
+        Running = "running" => [Lost, Sleeping, Completed, Interrupted, BudgetExhausted, Failed],
         /// Its worker is gone; the next claim of the session resumes it.
         Lost = "lost" => [Running, Interrupted],
+        /// Put down in order because the model cannot be asked; resumed after the back-off.
+        Sleeping = "sleeping" => [Running, Interrupted],
         /// Ended as the model wished.
         Completed = "completed",
         /// Ended early; its items joined a later run.
@@ -282,6 +284,13 @@ pub const CUSTODY: &[Custody] = &[
     ),
     held("run", "running", Stage::Worker, "run_open", Alarm::AfterMs(30 * MINUTE_MS)),
     held("run", "lost", Stage::Worker, "run_open", Alarm::AfterMs(10 * MINUTE_MS)),
+    held(
+        "run",
+        "sleeping",
+        Stage::Worker,
+        "run_open",
+        Alarm::Never("the user was told that the model is away when that began"),
+    ),
     held(
         "duty",
         "active",

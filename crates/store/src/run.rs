@@ -109,12 +109,14 @@ record! {
 statements! { "run":
     INSERT = hot insert Run, "";
     BY_ID = hot select Run, "WHERE id = $1";
-    OPEN = hot select Run, "WHERE session = $1 AND state IN ('running', 'lost')";
+    OPEN = hot select Run, "WHERE session = $1 AND state IN ('running', 'lost', 'sleeping')";
     LAST = hot select Run, "WHERE session = $1 ORDER BY n DESC LIMIT 1";
     RECENT = hot select Run, "WHERE session = $1 ORDER BY n DESC LIMIT $2";
     CLAIM = hot "UPDATE run SET state = 'running', fence = $2, claim_steps = steps, moved_at = $3 WHERE id = $1";
     LOSE = hot "UPDATE run SET state = 'lost', moved_at = $2 WHERE session = $1 AND state = 'running'
         RETURNING id";
+    SLEEP = "UPDATE run SET state = 'sleeping', reason = $2, moved_at = $3
+        WHERE id = $1 AND state = 'running'";
     COUNT = hot "UPDATE run SET steps = steps + 1, tokens = tokens + $2, input_tokens = input_tokens + $3,
           cached_tokens = cached_tokens + $4, output_tokens = output_tokens + $5,
           micro_usd = micro_usd + $6
@@ -178,6 +180,14 @@ pub fn lose(tx: &mut OwnerTx<'_, '_>, session: SessionId) -> Result<()> {
         tx.mark_written();
         tx.changed(row.get::<RunId>(0)?);
     }
+    Ok(())
+}
+
+/// Puts a run down in order, to be resumed after a back-off.
+pub fn sleep(tx: &mut OwnerTx<'_, '_>, id: RunId, reason: &str) -> Result<()> {
+    let now = tx.now();
+    tx.run(&SLEEP, params![id, reason, now])?;
+    tx.changed(id);
     Ok(())
 }
 

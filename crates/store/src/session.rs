@@ -63,7 +63,7 @@ statements! { "session":
           AND (s.lease_until IS NULL OR s.lease_until <= $2)
         GROUP BY w.owner, w.session ORDER BY rank, since, w.session LIMIT $3";
     ABANDONED = hot "SELECT r.owner, r.session FROM run r JOIN session s ON s.id = r.session
-        WHERE r.state IN ('running', 'lost') AND s.not_before <= $1
+        WHERE r.state IN ('running', 'lost', 'sleeping') AND s.not_before <= $1
           AND (s.lease_until IS NULL OR s.lease_until <= $2)
         ORDER BY r.started_at LIMIT $3";
     EXPIRED = hot "SELECT owner, id FROM session WHERE lease_until IS NOT NULL AND lease_until <= $1
@@ -77,12 +77,16 @@ statements! { "session":
         WHERE id = $1 AND fence = $2";
     VOID = hot "UPDATE session SET holder = NULL, lease_until = NULL
         WHERE id = $1 AND lease_until <= $2";
+    WAKE = hot "UPDATE session SET not_before = $2 WHERE id = $1 AND not_before > $2";
     NEXT_RUN = hot "UPDATE session SET runs = runs + 1 WHERE id = $1 RETURNING runs - 1";
     PREFIX = "UPDATE session SET prefix = $2, prefix_digest = $3, window_start = $4 WHERE id = $1";
-    PREFIX_CHANGE = "INSERT INTO prefix_change (owner, session, run_n, digest, window_start, cause, at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    PREFIX_CHANGES = "SELECT run_n, digest, window_start, cause, at FROM prefix_change
+    PREFIX_CHANGE = "INSERT INTO prefix_change (owner, session, run_n, digest, window_start, sections,
+          cause, at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    PREFIX_CHANGES = "SELECT run_n, digest, window_start, sections, cause, at FROM prefix_change
         WHERE session = $1 ORDER BY run_n";
+    LAST_PREFIX = hot "SELECT run_n, digest, window_start, sections, cause, at FROM prefix_change
+        WHERE session = $1 ORDER BY run_n DESC LIMIT 1";
     NEXT_BACKOFF = "SELECT MIN(s.not_before) FROM session s JOIN work_item w ON w.session = s.id
         WHERE w.state = 'pending' AND s.not_before > $1";
 }
@@ -204,6 +208,12 @@ pub(crate) fn void_all_leases(connection: &rusqlite::Connection) -> Result<()> {
         .map_err(|e| StoreError::sqlite("void leases", &e))
 }
 
+/// Ends a back-off: a person has spoken.
+pub fn wake(tx: &mut OwnerTx<'_, '_>, id: SessionId) -> Result<()> {
+    let now = tx.now();
+    tx.run(&WAKE, params![id, now]).map(|_| ())
+}
+
 /// Counts a new run and gives its number.
 pub fn next_run(tx: &mut OwnerTx<'_, '_>, id: SessionId) -> Result<i64> {
     let row = tx.row(&NEXT_RUN, params![id])?.ok_or(StoreError::Missing("session"))?;
@@ -220,6 +230,8 @@ pub struct PrefixChange {
     pub digest: Digest,
     /// The first run of the history window.
     pub window_start: i64,
+    /// The digest of each section, as text.
+    pub sections: String,
     /// Why it changed.
     pub cause: String,
     /// When.
@@ -234,26 +246,35 @@ pub fn change_prefix(
     change: &PrefixChange,
 ) -> Result<()> {
     let owner = tx.owner();
-    let PrefixChange { run_n, digest, window_start, cause, at } = change;
+    let PrefixChange { run_n, digest, window_start, sections, cause, at } = change;
     tx.run(&PREFIX, params![id, body, *digest, *window_start])?;
-    tx.run(&PREFIX_CHANGE, params![owner, id, *run_n, *digest, *window_start, *cause, *at])?;
+    tx.run(
+        &PREFIX_CHANGE,
+        params![owner, id, *run_n, *digest, *window_start, *sections, *cause, *at],
+    )?;
     tx.changed(id);
     Ok(())
 }
 
 /// All recorded changes of a session's prefix.
 pub fn prefix_changes(tx: &mut Tx<'_>, id: SessionId) -> Result<Vec<PrefixChange>> {
-    let rows = tx.rows(&PREFIX_CHANGES, params![id])?;
-    let read = |row: &crate::value::Row| -> Result<PrefixChange> {
-        Ok(PrefixChange {
-            run_n: row.get(0)?,
-            digest: row.get(1)?,
-            window_start: row.get(2)?,
-            cause: row.get(3)?,
-            at: row.get(4)?,
-        })
-    };
-    rows.iter().map(read).collect()
+    tx.rows(&PREFIX_CHANGES, params![id])?.iter().map(prefix_change).collect()
+}
+
+/// The newest of them.
+pub fn last_prefix(tx: &mut Tx<'_>, id: SessionId) -> Result<Option<PrefixChange>> {
+    tx.row(&LAST_PREFIX, params![id])?.as_ref().map(prefix_change).transpose()
+}
+
+fn prefix_change(row: &crate::value::Row) -> Result<PrefixChange> {
+    Ok(PrefixChange {
+        run_n: row.get(0)?,
+        digest: row.get(1)?,
+        window_start: row.get(2)?,
+        sections: row.get(3)?,
+        cause: row.get(4)?,
+        at: row.get(5)?,
+    })
 }
 
 /// The first end of a back-off with work behind it, for a clock that jumps.

@@ -61,6 +61,7 @@ statements! { "work_item":
     DONE = hot "UPDATE work_item SET state = 'done', done_at = $2, moved_at = $2 WHERE id = $1";
     BACK = hot "UPDATE work_item SET state = 'pending', run = NULL, attempts = $2, moved_at = $3
         WHERE id = $1 AND state = 'claimed'";
+    COUNT = hot "UPDATE work_item SET attempts = $2 WHERE id = $1";
     FAIL = "UPDATE work_item SET state = 'failed', done_at = $2, moved_at = $2
         WHERE id = $1 AND state = 'pending'";
 }
@@ -149,6 +150,11 @@ pub fn back(tx: &mut OwnerTx<'_, '_>, item: &WorkItem, attempts: u32) -> Result<
     tx.run(&BACK, params![item.id, attempts, now])?;
     tx.changed(item.event);
     Ok(())
+}
+
+/// Counts a run that died without a new step while it held the item.
+pub fn count(tx: &mut OwnerTx<'_, '_>, item: &WorkItem, attempts: u32) -> Result<()> {
+    tx.run(&COUNT, params![item.id, attempts]).map(|_| ())
 }
 
 /// Given up. The item must be back in the queue.

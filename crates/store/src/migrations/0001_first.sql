@@ -113,6 +113,8 @@ CREATE TABLE prefix_change (
   run_n BIGINT NOT NULL,
   digest BYTEA NOT NULL,
   window_start BIGINT NOT NULL,
+  -- The digest of each section of the prefix, to see which one changed.
+  sections TEXT NOT NULL,
   cause TEXT NOT NULL CHECK (cause <> ''),
   at BIGINT NOT NULL,
   PRIMARY KEY (session, run_n)
@@ -191,7 +193,7 @@ CREATE TABLE run (
   moved_at BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX run_number ON run (session, n);
-CREATE UNIQUE INDEX run_open ON run (session) WHERE state IN ('running', 'lost');
+CREATE UNIQUE INDEX run_open ON run (session) WHERE state IN ('running', 'lost', 'sleeping');
 CREATE INDEX run_duty ON run (duty, started_at) WHERE duty IS NOT NULL;
 
 CREATE TABLE step (
