@@ -1,2 +1,193 @@
-//! main
-fn main() {}
+//! Adjutant: configuration, wiring, command line and shutdown. Everything else is in its own crate.
+
+mod cli;
+mod client;
+mod config;
+mod demo;
+mod doctor;
+mod fake;
+mod log;
+mod serve;
+
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::process::ExitCode;
+
+use base::{IdSource, SystemClock};
+use clap::Parser as _;
+use cli::{Cli, Command};
+use client::{Change, Client, ClientError, Endpoint, Exit, Repeat, Screen, TailOptions};
+use config::Config;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let exit = match run(cli) {
+        Ok(exit) => exit,
+        Err(error) => {
+            // The reason first, its causes after it; nothing more can be done if this fails.
+            let _ = writeln!(std::io::stderr().lock(), "adjutant: {error:#}");
+            Exit::Error
+        }
+    };
+    ExitCode::from(exit as u8)
+}
+
+fn run(cli: Cli) -> anyhow::Result<Exit> {
+    let env = |name: &str| std::env::var(name).ok();
+    let config = |path: Option<&std::path::Path>| Config::load(path, &env);
+    match cli.command {
+        Command::Serve => {
+            let config = config(cli.config.as_deref())?;
+            log::start(&config)?;
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(serve::run(config))?;
+            Ok(Exit::Ok)
+        }
+        Command::Demo(args) => demo::run(args).map(|()| Exit::Ok),
+        Command::Fake { kind } => fake::run(kind).map(|()| Exit::Ok),
+        Command::Doctor(args) => {
+            let config = config(cli.config.as_deref());
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let checks = runtime.block_on(doctor::examine(&config, &env));
+            let text = doctor::report(&checks, config.as_ref().ok(), args.json);
+            std::io::stdout().lock().write_all(text.as_bytes())?;
+            Ok(if checks.iter().any(doctor::Check::failed) { Exit::Error } else { Exit::Ok })
+        }
+        command @ (Command::Send(_)
+        | Command::Tail(_)
+        | Command::Duties(_)
+        | Command::Duty(_)
+        | Command::Confirm(_)
+        | Command::Decline(_)
+        | Command::Stop(_)
+        | Command::Resume(_)
+        | Command::Pair(_)
+        | Command::Openapi(_)) => {
+            let config = config(cli.config.as_deref())?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(ask_server(command, &config, &env))
+        }
+    }
+}
+
+/// Runs one client command against the server and turns its error into text and exit code.
+async fn ask_server(
+    command: Command,
+    config: &Config,
+    env: config::Env<'_>,
+) -> anyhow::Result<Exit> {
+    let json = wants_json(&command);
+    let (stdin, mut stdout, mut stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let mut keyboard = stdin.lock();
+    let person = stdin.is_terminal() && stderr.is_terminal();
+    let mut screen = Screen {
+        out: &mut stdout,
+        err: &mut stderr,
+        keyboard: person.then_some(&mut keyboard as &mut dyn std::io::BufRead),
+        json,
+    };
+    let without_token = matches!(command, Command::Pair(_) | Command::Openapi(_));
+    let endpoint = match without_token {
+        true => Endpoint::open(config, env),
+        false => Endpoint::find(config, env),
+    };
+    let done = match endpoint {
+        Ok(endpoint) => {
+            let ids = IdSource::new(seed()?);
+            let http = client::http_client()?;
+            let client = Client::new(endpoint, http, ids, Box::new(SystemClock));
+            dispatch(command, &client, config, &mut screen).await
+        }
+        Err(error) => Err(error),
+    };
+    let Err(error) = done else { return Ok(Exit::Ok) };
+    let (exit, name) = error.class();
+    if exit != Exit::Ok {
+        if json {
+            let line = serde_json::json!({"error": name, "detail": error.to_string()});
+            screen.result(&line, "").ok();
+        } else {
+            screen.note(&format!("adjutant: {error}")).ok();
+        }
+    }
+    Ok(exit)
+}
+
+async fn dispatch(
+    command: Command,
+    client: &Client,
+    config: &Config,
+    screen: &mut Screen<'_>,
+) -> Result<(), ClientError> {
+    let repeat = |args: cli::RepeatArgs| Repeat { id: args.id, wait_s: args.wait };
+    match command {
+        Command::Send(args) => {
+            let text = if args.text == "-" { standard_input(config)? } else { args.text };
+            client::send(client, &text, repeat(args.repeat), screen).await
+        }
+        Command::Tail(args) => {
+            let options =
+                TailOptions { last: args.last, after: args.after, receipts: !args.no_receipts };
+            client::tail(client, options, screen).await
+        }
+        Command::Duties(_) => client::duties(client, screen).await,
+        Command::Duty(args) => client::duty(client, &args.duty.to_string(), screen).await,
+        Command::Confirm(args) => {
+            let answer = client::Answer { yes: args.yes, digest: args.digest, id: args.id };
+            client::confirm(client, &args.proposal.to_string(), answer, screen).await
+        }
+        Command::Decline(args) => {
+            client::decline(client, &args.proposal.to_string(), args.id, screen).await
+        }
+        Command::Stop(args) => {
+            let (duty, repeat) = (args.duty.to_string(), repeat(args.repeat));
+            client::change_duty(client, &duty, Change::Stop, repeat, screen).await
+        }
+        Command::Resume(args) => {
+            let (duty, repeat) = (args.duty.to_string(), repeat(args.repeat));
+            client::change_duty(client, &duty, Change::Resume, repeat, screen).await
+        }
+        Command::Pair(args) => {
+            client::pair(client, &args.code, &args.name, &config.token_file(), screen).await
+        }
+        Command::Openapi(_) => client::openapi(client, screen).await,
+        Command::Serve | Command::Demo(_) | Command::Fake { .. } | Command::Doctor(_) => {
+            Err(ClientError::Usage("this command does not ask the server".into()))
+        }
+    }
+}
+
+fn wants_json(command: &Command) -> bool {
+    match command {
+        Command::Send(args) => args.json.json,
+        Command::Tail(args) => args.json.json,
+        Command::Duties(args) | Command::Doctor(args) | Command::Openapi(args) => args.json,
+        Command::Duty(args) => args.json.json,
+        Command::Confirm(args) => args.json.json,
+        Command::Decline(args) => args.json.json,
+        Command::Stop(args) | Command::Resume(args) => args.json.json,
+        Command::Pair(args) => args.json.json,
+        Command::Demo(args) => args.json,
+        Command::Serve | Command::Fake { .. } => false,
+    }
+}
+
+/// A message from a pipe, at most one byte more than the server takes.
+fn standard_input(config: &Config) -> Result<String, ClientError> {
+    let most = config.limits.message_bytes;
+    let mut text = String::new();
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    std::io::stdin().lock().take(limit).read_to_string(&mut text)?;
+    if text.len() > most {
+        return Err(ClientError::Usage(format!("the message is longer than {most} bytes")));
+    }
+    Ok(text)
+}
+
+/// Random bits from the operating system for ids.
+#[expect(clippy::disallowed_methods, reason = "main is the one place that seeds the IdSource")]
+fn seed() -> anyhow::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)
+        .map_err(|error| anyhow::anyhow!("the system gives no random bits: {error}"))?;
+    Ok(seed)
+}

@@ -1,0 +1,293 @@
+//! The command line: every word, option and help text. What the words do is in `main` and `client`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use base::{DutyId, EventId, ProposalId};
+use clap::{Args, Parser, Subcommand};
+
+const CODES: &str = "Exit codes: 0 ok, 1 error, 2 wrong usage, 3 server not reachable, \
+4 refused or in conflict.\n
+Example:
+  adjutant serve &
+  adjutant send \"Tell me when the fare to Kyoto drops below 300 dollars\"
+  adjutant tail";
+
+/// An always-on personal agent you can leave alone.
+#[derive(Debug, Parser)]
+#[command(name = "adjutant", version, after_help = CODES)]
+pub struct Cli {
+    /// Configuration file [default: ~/.config/adjutant/adjutant.toml]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub config: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the agent, its page and its HTTP API in the foreground
+    #[command(after_help = "Example:\n  adjutant serve --config ./adjutant.toml")]
+    Serve,
+    /// Say something to the agent
+    #[command(after_help = "Safe to repeat: the message id is shown first, and the same id is \
+taken once only.\n\nExample:\n  adjutant send \"Stop looking at night\"\n  \
+adjutant send - < letter.txt")]
+    Send(SendArgs),
+    /// Show the conversation as it happens, for ever
+    #[command(after_help = "Messages shown here count as delivered, unless --no-receipts is \
+given.\n\nExample:\n  adjutant tail --last 20\n  adjutant tail --json | jq .text")]
+    Tail(TailArgs),
+    /// List the duties with their state
+    #[command(after_help = "Example:\n  adjutant duties --json")]
+    Duties(Json),
+    /// Show one duty with its conditions, wake-ups, waits, runs and cost
+    #[command(after_help = "Example:\n  adjutant duty 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Duty(DutyArgs),
+    /// Read a card and confirm exactly what it says
+    #[command(
+        after_help = "Asks first on a terminal; elsewhere --yes is needed. --digest refuses \
+any card but the one you saw.\n\nExample:\n  \
+adjutant confirm 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01\n  \
+adjutant confirm 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01 --yes --digest 7f83b165…"
+    )]
+    Confirm(ConfirmArgs),
+    /// Decline a card
+    #[command(after_help = "Example:\n  adjutant decline 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Decline(DeclineArgs),
+    /// Stop a duty: no further run starts
+    #[command(after_help = "Example:\n  adjutant stop 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Stop(ChangeArgs),
+    /// Go on with a stopped duty
+    #[command(after_help = "Example:\n  adjutant resume 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Resume(ChangeArgs),
+    /// Check the set-up, one line and a remedy each
+    #[command(after_help = "Example:\n  adjutant doctor\n  adjutant doctor --json")]
+    Doctor(Json),
+    /// Live through some days of a duty in a few minutes, with crashes, without any account
+    #[command(after_help = "Example:\n  adjutant demo\n  adjutant demo --unattended --kills 5")]
+    Demo(DemoArgs),
+    /// Pair this command line with a server, by a code
+    #[command(after_help = "On the machine that serves no pairing is needed: the token is in the \
+data folder.\n\nExample:\n  adjutant pair ABCD-EFGH --name laptop")]
+    Pair(PairArgs),
+    /// Print the OpenAPI document of the running server
+    #[command(after_help = "Example:\n  adjutant openapi > openapi.json")]
+    Openapi(Json),
+    /// Fake vendors for tests and the demo
+    #[command(hide = true, after_help = "Example:\n  adjutant fake model --listen 127.0.0.1:7280")]
+    Fake {
+        /// Which one.
+        #[command(subcommand)]
+        kind: FakeKind,
+    },
+}
+
+/// Output for programs.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Json {
+    /// Print JSON: one object, or one a line where it goes on
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A write that may be repeated.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct RepeatArgs {
+    /// Id of a write that was given up; the same id is never carried out twice
+    #[arg(long, value_name = "ID")]
+    pub id: Option<EventId>,
+    /// How long to try while there is no connection
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub wait: u64,
+}
+
+/// Arguments of `send`.
+#[derive(Debug, Args)]
+pub struct SendArgs {
+    /// The message; - reads it from standard input
+    pub text: String,
+    /// How it is repeated.
+    #[command(flatten)]
+    pub repeat: RepeatArgs,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Arguments of `tail`.
+#[derive(Debug, Args)]
+pub struct TailArgs {
+    /// Begin with the newest COUNT entries
+    #[arg(long, value_name = "COUNT", default_value_t = 10,
+          value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub last: u32,
+    /// Begin after this change number instead
+    #[arg(long, value_name = "SEQ", conflicts_with = "last")]
+    pub after: Option<i64>,
+    /// Only look: do not tell the server that the messages were shown
+    #[arg(long)]
+    pub no_receipts: bool,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Arguments of `duty`.
+#[derive(Debug, Args)]
+pub struct DutyArgs {
+    /// Id of the duty, as `adjutant duties` shows it
+    pub duty: DutyId,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Arguments of `stop` and `resume`.
+#[derive(Debug, Args)]
+pub struct ChangeArgs {
+    /// Id of the duty, as `adjutant duties` shows it
+    pub duty: DutyId,
+    /// How it is repeated.
+    #[command(flatten)]
+    pub repeat: RepeatArgs,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Arguments of `confirm`.
+#[derive(Debug, Args)]
+pub struct ConfirmArgs {
+    /// Id of the card, as `adjutant tail` shows it
+    pub proposal: ProposalId,
+    /// Confirm without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Refuse unless the card still has this digest
+    #[arg(long, value_name = "DIGEST")]
+    pub digest: Option<String>,
+    /// Id of a decision whose answer was lost
+    #[arg(long, value_name = "ID")]
+    pub id: Option<EventId>,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Arguments of `decline`.
+#[derive(Debug, Args)]
+pub struct DeclineArgs {
+    /// Id of the card, as `adjutant tail` shows it
+    pub proposal: ProposalId,
+    /// Id of a decision whose answer was lost
+    #[arg(long, value_name = "ID")]
+    pub id: Option<EventId>,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Play the person too, and end with a summary
+    #[arg(long)]
+    pub unattended: bool,
+    /// How often the server is killed without warning
+    #[arg(long, value_name = "COUNT")]
+    pub kills: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Address of the page
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+}
+
+/// Arguments of `pair`.
+#[derive(Debug, Args)]
+pub struct PairArgs {
+    /// The code that a paired device or the server shows
+    pub code: String,
+    /// How this device is called in the list of devices
+    #[arg(long, default_value = "command line")]
+    pub name: String,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// The fake vendors.
+#[derive(Debug, Subcommand)]
+pub enum FakeKind {
+    /// A scripted model behind the chat completions format
+    #[command(after_help = "Example:\n  adjutant fake model --listen 127.0.0.1:7280")]
+    Model {
+        /// Address to listen on
+        #[arg(long, value_name = "ADDRESS")]
+        listen: Option<SocketAddr>,
+    },
+    /// An MCP server with prices that move
+    #[command(after_help = "Example:\n  adjutant fake price-feed")]
+    PriceFeed,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    fn check(command: &mut clap::Command, path: &str, seen: &mut Vec<String>) {
+        let help = command.render_long_help().to_string();
+        assert!(help.contains("Example:"), "{path} has no example in its help:\n{help}");
+        assert!(help.contains("Usage:"), "{path} has no usage line:\n{help}");
+        assert!(command.get_about().is_some(), "{path} does not say what it does");
+        for argument in command.get_arguments() {
+            let name = argument.get_id();
+            assert!(argument.get_help().is_some(), "{path} {name} has no help");
+        }
+        seen.push(path.to_string());
+        let below: Vec<String> = command
+            .get_subcommands()
+            .map(|below| below.get_name().to_string())
+            .filter(|name| name != "help")
+            .collect();
+        for name in below {
+            if let Some(inner) = command.find_subcommand_mut(&name) {
+                check(inner, format!("{path} {name}").trim(), seen);
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_has_help_with_an_example() {
+        let mut cli = Cli::command();
+        cli.clone().debug_assert();
+        let mut seen = Vec::new();
+        check(&mut cli, "", &mut seen);
+        let wanted = [
+            "",
+            "serve",
+            "send",
+            "tail",
+            "duties",
+            "duty",
+            "confirm",
+            "decline",
+            "stop",
+            "resume",
+            "doctor",
+            "demo",
+            "pair",
+            "openapi",
+            "fake",
+            "fake model",
+            "fake price-feed",
+        ];
+        assert_eq!(seen, wanted);
+    }
+}

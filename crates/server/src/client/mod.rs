@@ -1,0 +1,81 @@
+//! The command line as a client of the HTTP API: it takes input, shows records and collects
+//! decisions; it holds no state and no rule of its own (CLI-01).
+
+mod decide;
+mod error;
+mod http;
+mod show;
+mod tail;
+mod wire;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use decide::{Answer, confirm, decline};
+pub use error::{ClientError, Exit};
+pub use http::{Client, Endpoint, http_client};
+pub use show::Screen;
+pub use tail::{TailOptions, tail};
+pub use write::{Change, Repeat, change_duty, pair, send};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use show::Times;
+use wire::{Duty, Me};
+
+/// All duties with their state in words.
+pub async fn duties(client: &Client, screen: &mut Screen<'_>) -> Result<(), ClientError> {
+    #[derive(Deserialize)]
+    struct All {
+        duties: Vec<Duty>,
+    }
+    let value = client.get(&["v1", "duties"], &[]).await?;
+    let all: All = understand("/v1/duties", value.clone())?;
+    let times = times(client).await?;
+    screen.result(&value, &show::duties(&all.duties, &times))
+}
+
+/// One duty with everything.
+pub async fn duty(client: &Client, id: &str, screen: &mut Screen<'_>) -> Result<(), ClientError> {
+    let value = client.get(&["v1", "duties", id], &[]).await?;
+    show_duty(client, value, screen).await
+}
+
+/// The OpenAPI document of the running server.
+pub async fn openapi(client: &Client, screen: &mut Screen<'_>) -> Result<(), ClientError> {
+    let value = client.get(&["openapi.json"], &[]).await?;
+    let pretty = serde_json::to_string_pretty(&value).unwrap_or_else(|_| value.to_string());
+    screen.result(&value, &format!("{pretty}\n"))
+}
+
+async fn show_duty(
+    client: &Client,
+    value: Value,
+    screen: &mut Screen<'_>,
+) -> Result<(), ClientError> {
+    let duty: Duty = understand("/v1/duties", value.clone())?;
+    let times = times(client).await?;
+    screen.result(&value, &show::duty(&duty, &times))
+}
+
+async fn times(client: &Client) -> Result<Times, ClientError> {
+    let me: Me = fetch(client, &["v1", "me"], &[]).await?;
+    Ok(Times::new(&me.zone))
+}
+
+async fn fetch<T: DeserializeOwned>(
+    client: &Client,
+    path: &[&str],
+    query: &[(&str, i64)],
+) -> Result<T, ClientError> {
+    let value = client.get(path, query).await?;
+    understand(&format!("/{}", path.join("/")), value)
+}
+
+/// Reads an answer into the type this program knows for it.
+fn understand<T: DeserializeOwned>(path: &str, value: Value) -> Result<T, ClientError> {
+    serde_json::from_value(value)
+        .map_err(|error| ClientError::Garbled { path: path.into(), reason: error.to_string() })
+}

@@ -1,0 +1,212 @@
+//! How answers look on a terminal. State words are the server's; here is only layout (USR-07).
+
+use std::fmt::Write as _;
+use std::io::{BufRead, Write};
+
+use base::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use super::error::ClientError;
+use super::wire::{Condition, Duty, Entry, Proposal, Speaker};
+
+/// Where a command writes, and whether a person is there to answer.
+pub struct Screen<'a> {
+    /// Results.
+    pub out: &'a mut dyn Write,
+    /// Everything else: notes, questions, errors.
+    pub err: &'a mut dyn Write,
+    /// The person's keyboard; `None` if this is no terminal.
+    pub keyboard: Option<&'a mut dyn BufRead>,
+    /// Results as JSON.
+    pub json: bool,
+}
+
+impl Screen<'_> {
+    /// Writes a result: the JSON that came, or `text` (which ends its own lines).
+    pub fn result(&mut self, value: &Value, text: &str) -> Result<(), ClientError> {
+        if self.json {
+            writeln!(self.out, "{value}")?
+        } else {
+            write!(self.out, "{text}")?
+        }
+        Ok(self.out.flush()?)
+    }
+
+    /// Writes a note for the person, on standard error.
+    pub fn note(&mut self, text: &str) -> Result<(), ClientError> {
+        writeln!(self.err, "{text}")?;
+        Ok(self.err.flush()?)
+    }
+}
+
+/// Times in the owner's zone; UTC if the zone is not known here.
+#[derive(Debug, Clone)]
+pub struct Times(TimeZone);
+
+impl Times {
+    /// For an IANA name as the server gives it.
+    pub fn new(zone: &str) -> Times {
+        Times(TimeZone::get(zone).unwrap_or(TimeZone::UTC))
+    }
+
+    /// Such as `Mon 30 Nov 08:00`.
+    pub fn show(&self, at: Timestamp) -> String {
+        match jiff::Timestamp::from_microsecond(at.micros()) {
+            Ok(time) => {
+                time.to_zoned_datetime(self.0.clone()).strftime("%a %d %b %H:%M").to_string()
+            }
+            Err(_) => at.to_string(),
+        }
+    }
+
+    fn or_dash(&self, at: Option<Timestamp>) -> String {
+        at.map_or_else(|| "-".to_string(), |at| self.show(at))
+    }
+}
+
+/// Text from outside without the characters that command a terminal or turn the reading direction.
+pub fn plain(text: &str) -> String {
+    let harmful = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// One line of the conversation with its state word, or only the new state of one shown before.
+pub fn entry(entry: &Entry, times: &Times, shown_before: bool) -> String {
+    let who = match entry.kind {
+        Speaker::User => "you",
+        Speaker::Agent => "adjutant",
+        Speaker::Notice => "notice",
+        Speaker::Other => "other",
+    };
+    let at = times.show(entry.at);
+    let state = plain(&entry.state);
+    if shown_before {
+        let end = entry.id.len().saturating_sub(8);
+        let short = entry.id.get(end..).unwrap_or(&entry.id);
+        return format!("{at}  {who} …{short}: now {state}\n");
+    }
+    let late = if entry.late { ", late" } else { "" };
+    let text = plain(&entry.text).replace('\n', "\n    ");
+    let mut line = format!("{at}  {who} [{state}{late}]  {text}\n");
+    if let Some(id) = &entry.proposal {
+        let id = plain(id);
+        let _ = writeln!(line, "    Needs your decision: adjutant confirm {id}");
+    }
+    line
+}
+
+/// One duty a line: what it is about last, since its width is not known.
+pub fn duties(duties: &[Duty], times: &Times) -> String {
+    if duties.is_empty() {
+        return "No duties yet. Give one with: adjutant send \"Watch … and tell me when …\"\n"
+            .into();
+    }
+    let mut text = format!("{:36}  {:14}  {:16}  {:>8}  TITLE\n", "ID", "STATE", "NEXT", "SPENT");
+    for duty in duties {
+        let _ = writeln!(
+            text,
+            "{:36}  {:14}  {:16}  {:>8}  {}",
+            plain(&duty.id),
+            plain(&duty.state),
+            times.or_dash(duty.next_wake),
+            duty.spent_micro_usd.to_string(),
+            plain(&duty.title).replace('\n', " "),
+        );
+        if !duty.state_line.is_empty() {
+            let _ = writeln!(text, "    {}", plain(&duty.state_line));
+        }
+    }
+    text
+}
+
+/// Everything about one duty.
+pub fn duty(duty: &Duty, times: &Times) -> String {
+    let mut text = format!(
+        "{}\n{}\n\nId       {}\nState    {} (version {}, since {})\nNext     {}\nSpent    {}\nGoal     {}\n",
+        plain(&duty.title),
+        plain(&duty.state_line),
+        plain(&duty.id),
+        plain(&duty.state),
+        duty.version,
+        times.show(duty.created_at),
+        times.or_dash(duty.next_wake),
+        duty.spent_micro_usd,
+        plain(&duty.goal),
+    );
+    conditions(&mut text, &duty.conditions);
+    if !duty.schedules.is_empty() {
+        text.push_str("Wakes\n");
+    }
+    for schedule in &duty.schedules {
+        let late = if schedule.late_last { ", the last one late" } else { "" };
+        let (words, state) = (plain(&schedule.words), plain(&schedule.state));
+        let next = times.or_dash(schedule.next_slot);
+        let _ = writeln!(text, "  - {words} [{state}{late}], next {next}");
+    }
+    if !duty.waits.is_empty() {
+        text.push_str("Waits for\n");
+    }
+    for wait in &duty.waits {
+        let key = plain(wait.key.as_deref().unwrap_or(""));
+        let (kind, state) = (plain(&wait.kind), plain(&wait.state));
+        let due = times.or_dash(wait.due_at);
+        let _ = writeln!(text, "  - {kind} {key} [{state}], until {due}");
+    }
+    if !duty.runs.is_empty() {
+        text.push_str("Runs, newest first\n");
+    }
+    for run in &duty.runs {
+        let _ = writeln!(
+            text,
+            "  - {} [{}] {} steps, {} tokens in, {} out, {}",
+            times.show(run.started_at),
+            plain(&run.state),
+            run.steps,
+            run.input_tokens,
+            run.output_tokens,
+            run.micro_usd,
+        );
+    }
+    text
+}
+
+/// A card in the order of UX rule 3: what will happen, its fields, and what if nobody answers.
+pub fn card(card: &Proposal, times: &Times) -> String {
+    let what = match card.kind.as_str() {
+        "new_duty" => "Take on a duty",
+        "close_duty" => "Close a duty",
+        other => other,
+    };
+    let (what, title, goal) = (plain(what), plain(&card.title), plain(&card.goal));
+    let mut text = format!("{what}: {title}\nGoal     {goal}\n");
+    conditions(&mut text, &card.conditions);
+    for schedule in &card.schedules {
+        let first = times.or_dash(schedule.first);
+        let _ = writeln!(text, "Wakes    {}, first {first}", plain(&schedule.words));
+    }
+    let _ = writeln!(text, "Until    {}", times.or_dash(card.until));
+    let _ = writeln!(text, "If you do nothing: {}", plain(&card.if_nothing));
+    let _ = writeln!(text, "Card     {} [{}]", plain(&card.id), plain(&card.state));
+    let _ = writeln!(text, "Digest   {}", plain(&card.digest));
+    text
+}
+
+fn conditions(text: &mut String, conditions: &[Condition]) {
+    if !conditions.is_empty() {
+        text.push_str("Done when\n");
+    }
+    for condition in conditions {
+        let _ = write!(text, "  - {}", plain(&condition.text));
+        if let Some(evidence) = &condition.evidence {
+            let _ = write!(text, "; evidence: {}", plain(evidence));
+        }
+        if let Some(authority) = &condition.authority {
+            let _ = write!(text, "; authority: {}", plain(authority));
+        }
+        text.push('\n');
+    }
+}

@@ -1,0 +1,231 @@
+//! The parts of the API's answers that the command line shows. Unknown fields are passed over, so
+//! that an older program can read a newer server; `--json` prints what came, whole.
+
+use base::{MicroUsd, Timestamp};
+use serde::Deserialize;
+
+/// Who is asking, and where the owner's record stands.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Me {
+    /// IANA zone in which times are shown.
+    #[serde(default)]
+    pub zone: String,
+    /// Latest change.
+    pub seq: i64,
+}
+
+/// One line of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Entry {
+    /// Change that last touched it.
+    pub seq: i64,
+    /// Who speaks.
+    pub kind: Speaker,
+    /// Message or event id.
+    pub id: String,
+    /// What is said.
+    #[serde(default)]
+    pub text: String,
+    /// When.
+    pub at: Timestamp,
+    /// State word of the record, shown as it is (USR-07).
+    pub state: String,
+    /// A card to decide on.
+    #[serde(default)]
+    pub proposal: Option<String>,
+    /// Whether it came later than it was due.
+    #[serde(default)]
+    pub late: bool,
+}
+
+/// Who speaks in the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// The person.
+    User,
+    /// The agent.
+    Agent,
+    /// The system itself.
+    Notice,
+    /// A kind that this program does not know yet.
+    #[serde(other)]
+    Other,
+}
+
+/// A page of the conversation.
+#[derive(Debug, Deserialize)]
+pub struct Chat {
+    /// Oldest first.
+    pub entries: Vec<serde_json::Value>,
+    /// Whether there is more behind it.
+    #[serde(default)]
+    pub more: bool,
+}
+
+/// A page of changes.
+#[derive(Debug, Deserialize)]
+pub struct Changes {
+    /// Oldest first.
+    pub changes: Vec<Change>,
+    /// Latest change of all.
+    #[serde(default)]
+    pub seq: i64,
+    /// Whether there is more behind it.
+    #[serde(default)]
+    pub more: bool,
+}
+
+/// "This record changed"; no content.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Change {
+    /// Its number.
+    pub seq: i64,
+    /// Which kind of record.
+    pub noun: String,
+    /// Which one.
+    pub id: String,
+}
+
+/// What must be so before a duty is over.
+#[derive(Debug, Deserialize)]
+pub struct Condition {
+    /// The condition in words.
+    pub text: String,
+    /// What proves it.
+    #[serde(default)]
+    pub evidence: Option<String>,
+    /// Who says so.
+    #[serde(default)]
+    pub authority: Option<String>,
+}
+
+/// A delegation with all that a person may ask about it.
+#[derive(Debug, Deserialize)]
+pub struct Duty {
+    /// Its id.
+    pub id: String,
+    /// Short name.
+    pub title: String,
+    /// active, close_proposed, stopped, closed.
+    pub state: String,
+    /// The server's words for that state (UX rule 1).
+    #[serde(default)]
+    pub state_line: String,
+    /// Version of its terms.
+    pub version: i64,
+    /// What it is for.
+    #[serde(default)]
+    pub goal: String,
+    /// When it is over.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+    /// Since when.
+    pub created_at: Timestamp,
+    /// Next planned wake-up.
+    #[serde(default)]
+    pub next_wake: Option<Timestamp>,
+    /// What it waits for.
+    #[serde(default)]
+    pub waits: Vec<Wait>,
+    /// When it wakes by itself.
+    #[serde(default)]
+    pub schedules: Vec<Schedule>,
+    /// Newest runs.
+    #[serde(default)]
+    pub runs: Vec<Run>,
+    /// Cost of its model calls so far.
+    #[serde(default)]
+    pub spent_micro_usd: MicroUsd,
+}
+
+/// Something a duty waits for.
+#[derive(Debug, Deserialize)]
+pub struct Wait {
+    /// Reply, time, change and so on.
+    pub kind: String,
+    /// What exactly.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// Until when.
+    #[serde(default)]
+    pub due_at: Option<Timestamp>,
+    /// Its state.
+    pub state: String,
+}
+
+/// A wake-up that repeats.
+#[derive(Debug, Deserialize)]
+pub struct Schedule {
+    /// In words.
+    pub words: String,
+    /// The next one.
+    #[serde(default)]
+    pub next_slot: Option<Timestamp>,
+    /// Its state.
+    pub state: String,
+    /// Whether the last one came late.
+    #[serde(default)]
+    pub late_last: bool,
+}
+
+/// One wake-up that took place.
+#[derive(Debug, Deserialize)]
+pub struct Run {
+    /// Its state.
+    pub state: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// Model answers and tool results.
+    #[serde(default)]
+    pub steps: i64,
+    /// Tokens read.
+    #[serde(default)]
+    pub input_tokens: i64,
+    /// Tokens written.
+    #[serde(default)]
+    pub output_tokens: i64,
+    /// Its cost.
+    #[serde(default)]
+    pub micro_usd: MicroUsd,
+}
+
+/// A draft that only a person can turn into a duty, or into the end of one.
+#[derive(Debug, Deserialize)]
+pub struct Proposal {
+    /// Its id.
+    pub id: String,
+    /// new_duty or close_duty.
+    pub kind: String,
+    /// Short name.
+    pub title: String,
+    /// What it is for.
+    #[serde(default)]
+    pub goal: String,
+    /// When it is over.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+    /// When it wakes.
+    #[serde(default)]
+    pub schedules: Vec<PlannedSchedule>,
+    /// How long it runs.
+    #[serde(default)]
+    pub until: Option<Timestamp>,
+    /// What happens if nobody answers.
+    #[serde(default)]
+    pub if_nothing: String,
+    /// Digest of exactly what is shown.
+    pub digest: String,
+    /// open, confirmed, declined, withdrawn.
+    pub state: String,
+}
+
+/// A wake-up as a card shows it.
+#[derive(Debug, Deserialize)]
+pub struct PlannedSchedule {
+    /// In words.
+    pub words: String,
+    /// The first one.
+    #[serde(default)]
+    pub first: Option<Timestamp>,
+}

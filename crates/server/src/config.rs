@@ -1,0 +1,576 @@
+//! The one configuration file: settings of the process, read strictly (DESIGN 8, OPS-13).
+//!
+//! Settings of an owner (zone, quiet hours, caps) are control rows; the file may only seed them.
+
+mod section;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use base::{Limits, MicroUsd, Secret};
+use model::OutputField;
+use section::{KEYS, Section, join};
+use serde::Serialize;
+
+/// Environment variables as a parameter, so that tests need not change the process.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Everything the process is told at start. Serializes without secrets, for `doctor --json`.
+#[derive(Debug, Serialize)]
+pub struct Config {
+    /// The file that was read; `None` if there is none and all defaults hold.
+    pub file: Option<PathBuf>,
+    /// Where the database, the token of the command line and the vault live.
+    pub data_dir: PathBuf,
+    /// Address of the HTTP API; loopback only.
+    pub listen: SocketAddr,
+    /// Which engine keeps the records.
+    pub database: Database,
+    /// The model to ask; without one, nothing but the demo works.
+    pub model: Option<ModelConfig>,
+    /// Tool servers to start.
+    pub mcp: Vec<McpConfig>,
+    /// Every bound by name.
+    pub limits: Limits,
+    /// Seeds for the owner's own settings, used at the first start only.
+    pub owner: OwnerSeed,
+    /// Filter of the log in the form `info` or `info,engine=debug`.
+    pub log: String,
+    /// How a log line is written.
+    pub log_format: LogFormat,
+}
+
+/// The engine behind the store (DESIGN 4).
+#[derive(Debug, Serialize)]
+#[serde(tag = "engine", rename_all = "lowercase")]
+pub enum Database {
+    /// A file in the data folder.
+    Sqlite,
+    /// Shared by many nodes.
+    Postgresql {
+        /// `postgresql://user:password@host/database`; holds a password, so it is never printed.
+        #[serde(serialize_with = "hidden")]
+        url: Secret,
+        /// Name of this machine in leases; default: its host name.
+        node: String,
+    },
+}
+
+/// A model behind an HTTP endpoint.
+#[derive(Debug, Serialize)]
+pub struct ModelConfig {
+    /// Address up to and without `/chat/completions`.
+    pub base_url: String,
+    /// Name of the model as the endpoint knows it.
+    pub model: String,
+    /// Where the key is found.
+    pub key: KeySource,
+    /// Tokens that a request and its answer may hold together.
+    pub context_tokens: u64,
+    /// Tokens that one answer may hold.
+    pub max_output_tokens: u64,
+    /// The name under which the endpoint wants the output limit.
+    #[serde(serialize_with = "output_field_name")]
+    pub output_field: OutputField,
+    /// Price of a million tokens read anew.
+    pub input_per_million: MicroUsd,
+    /// Price of a million tokens read from the endpoint's cache; default: as read anew.
+    pub cached_per_million: MicroUsd,
+    /// Price of a million tokens written.
+    pub output_per_million: MicroUsd,
+}
+
+/// Where the key of the model is kept; the configuration itself never holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeySource {
+    /// A local endpoint that wants no key.
+    None,
+    /// Name of an environment variable.
+    Env(String),
+    /// A file of mode 0600 that holds the key alone.
+    File(PathBuf),
+}
+
+/// A tool server that speaks MCP over its standard input and output.
+#[derive(Debug, Serialize)]
+pub struct McpConfig {
+    /// Short name; tools are shown as `name.tool`.
+    pub name: String,
+    /// Program, as a path (relative to the file) or a name on PATH.
+    pub command: PathBuf,
+    /// Its arguments; one that begins with `./` or `../` is a path from the folder of the file.
+    pub args: Vec<String>,
+    /// Extra environment variables; the values may be secrets, so only the names are printed.
+    #[serde(serialize_with = "names_only")]
+    pub env: BTreeMap<String, Secret>,
+    /// What its tools do to the world; without one, all of them are left to a person.
+    pub manifest: Option<PathBuf>,
+}
+
+/// Seeds of the owner's control rows.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct OwnerSeed {
+    /// How the agent addresses its person.
+    pub name: Option<String>,
+    /// IANA time zone, such as `Asia/Hong_Kong`.
+    pub zone: Option<String>,
+}
+
+/// How a log line is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// A file that cannot be used, and what to do about it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{problem}", .file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default())]
+pub struct ConfigError {
+    /// The file at fault, where there is one.
+    pub file: Option<PathBuf>,
+    /// What is wrong in it.
+    pub problem: Problem,
+}
+
+/// What can be wrong with the configuration.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The file cannot be opened.
+    #[error("cannot be read ({0}); check the path given to --config")]
+    Unreadable(String),
+    /// It is not TOML.
+    #[error("line {line}: {message}")]
+    Syntax {
+        /// Counted from 1.
+        line: usize,
+        /// What the reader of TOML says.
+        message: String,
+    },
+    /// A key that nobody reads; a typing error must not pass silently.
+    #[error("unknown key {key}; near names: {}", .near.join(", "))]
+    UnknownKey {
+        /// Path of the key.
+        key: String,
+        /// Known keys that resemble it, or those of the same section.
+        near: Vec<String>,
+    },
+    /// A value of another type.
+    #[error("{key} must be {wanted}, but it is {found}")]
+    WrongType {
+        /// Path of the key.
+        key: String,
+        /// What it takes.
+        wanted: String,
+        /// What was there.
+        found: String,
+    },
+    /// A value that does not do.
+    #[error("{key} {problem}")]
+    BadValue {
+        /// Path of the key.
+        key: String,
+        /// What is wrong and what to write instead.
+        problem: String,
+    },
+    /// A key that is needed.
+    #[error("{key} is missing; {remedy}")]
+    Missing {
+        /// Path of the key.
+        key: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// The variable with the model's key is not there.
+    #[error("the environment variable {0} (model.key_env) is not set; export it before the start")]
+    KeyVariable(String),
+    /// The file with the model's key cannot be read or is empty.
+    #[error("model.key_file {}: {reason}; write the key alone into it", .path.display())]
+    KeyFile {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+    /// Others on this machine could read the key.
+    #[error(
+        "model.key_file {} has mode {mode:04o}, others can read it; run: chmod 600 {}",
+        .path.display(), .path.display()
+    )]
+    KeyFileMode {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// There is no place for defaults.
+    #[error("HOME is not set, so {0} has no default; set HOME or give it")]
+    NoHome(&'static str),
+}
+
+impl Config {
+    /// Reads the file at `path`, or the default file if it exists, or takes all defaults.
+    pub fn load(path: Option<&Path>, env: Env<'_>) -> Result<Config, ConfigError> {
+        let found = match path {
+            Some(path) => Some(path.to_path_buf()),
+            None => default_file(env).filter(|file| file.exists()),
+        };
+        let Some(file) = found else {
+            let folder = default_file(env).and_then(|file| file.parent().map(Path::to_path_buf));
+            return parse("", None, &folder.unwrap_or_else(|| ".".into()), env)
+                .map_err(|problem| ConfigError { file: None, problem });
+        };
+        let fail = |problem| ConfigError { file: Some(file.clone()), problem };
+        let text = std::fs::read_to_string(&file)
+            .map_err(|error| fail(Problem::Unreadable(error.to_string())))?;
+        let absolute = std::path::absolute(&file)
+            .map_err(|error| fail(Problem::Unreadable(error.to_string())))?;
+        let folder = absolute.parent().unwrap_or(Path::new("/")).to_path_buf();
+        parse(&text, Some(absolute.clone()), &folder, env).map_err(fail)
+    }
+
+    /// Where the server leaves the token for the command line.
+    pub fn token_file(&self) -> PathBuf {
+        self.data_dir.join("cli.token")
+    }
+}
+
+impl ModelConfig {
+    /// Fetches the key, checking that nobody else can read its file. `None` for a keyless endpoint.
+    pub fn key(&self, env: Env<'_>) -> Result<Option<Secret>, Problem> {
+        match &self.key {
+            KeySource::None => Ok(None),
+            KeySource::Env(name) => match env(name).map(|text| Secret::new(&text)) {
+                Some(Ok(key)) => Ok(Some(key)),
+                Some(Err(_)) | None => Err(Problem::KeyVariable(name.clone())),
+            },
+            KeySource::File(path) => {
+                let fail = |reason: String| Problem::KeyFile { path: path.clone(), reason };
+                let mode = std::fs::metadata(path)
+                    .map_err(|error| fail(error.to_string()))?
+                    .permissions()
+                    .mode()
+                    & 0o777;
+                if mode & 0o077 != 0 {
+                    return Err(Problem::KeyFileMode { path: path.clone(), mode });
+                }
+                let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+                Secret::new(&text).map(Some).map_err(|error| fail(error.to_string()))
+            }
+        }
+    }
+}
+
+/// `$XDG_CONFIG_HOME/adjutant/adjutant.toml`, else `~/.config/adjutant/adjutant.toml`.
+fn default_file(env: Env<'_>) -> Option<PathBuf> {
+    let folder = set(env, "XDG_CONFIG_HOME").or(set(env, "HOME").map(|home| home.join(".config")));
+    folder.map(|folder| folder.join("adjutant/adjutant.toml"))
+}
+
+/// A variable that holds an absolute path; anything else counts as not set.
+fn set(env: Env<'_>, name: &str) -> Option<PathBuf> {
+    env(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Reads the text of a file that lies in `folder`.
+fn parse(
+    text: &str,
+    file: Option<PathBuf>,
+    folder: &Path,
+    env: Env<'_>,
+) -> Result<Config, Problem> {
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| Problem::Syntax {
+        line: error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1),
+        message: error.message().to_string(),
+    })?;
+    let known = known_keys()?;
+    let home = set(env, "HOME");
+    let top = Section::new("", table, folder, &known)?;
+    let below = |key| Section::new(key, top.table(key)?, folder, &known);
+    let owner = below("owner")?;
+    let data_dir = match top.path("data_dir", home.as_deref())? {
+        Some(path) => path,
+        None => home.as_ref().ok_or(Problem::NoHome("data_dir"))?.join(".local/share/adjutant"),
+    };
+    Ok(Config {
+        file,
+        data_dir,
+        listen: listen(&top)?,
+        database: database(&below("database")?)?,
+        model: if top.has("model") {
+            Some(model(&below("model")?, home.as_deref())?)
+        } else {
+            None
+        },
+        mcp: mcp(&top, folder, &known, home.as_deref())?,
+        limits: limits(&below("limits")?, top.table("limits")?)?,
+        owner: OwnerSeed { name: owner.text("name")?, zone: zone(&owner)? },
+        log: log(&top)?,
+        log_format: match top.text("log_format")?.as_deref() {
+            None | Some("text") => LogFormat::Text,
+            Some("json") => LogFormat::Json,
+            Some(_) => return Err(top.bad("log_format", "must be \"text\" or \"json\"")),
+        },
+    })
+}
+
+/// The fixed keys and one `limits.*` for each field of [`Limits`].
+fn known_keys() -> Result<Vec<String>, Problem> {
+    let limits = default_limits()?;
+    let fixed = KEYS.iter().map(|key| (*key).to_string());
+    Ok(fixed.chain(limits.keys().map(|key| join("limits", key))).collect())
+}
+
+/// The defaults as named values, so that a new limit is a new key without a line here.
+fn default_limits() -> Result<serde_json::Map<String, serde_json::Value>, Problem> {
+    let bad = |problem: String| Problem::BadValue { key: "limits".into(), problem };
+    match serde_json::to_value(Limits::default()) {
+        Ok(serde_json::Value::Object(map)) => Ok(map),
+        Ok(_) => Err(bad("have no names in this build".into())),
+        Err(error) => Err(bad(error.to_string())),
+    }
+}
+
+fn listen(top: &Section<'_>) -> Result<SocketAddr, Problem> {
+    let text = top.text("listen")?.unwrap_or_else(|| "127.0.0.1:7177".into());
+    let address: SocketAddr = text
+        .parse()
+        .map_err(|_| top.bad("listen", "must be an address and a port such as 127.0.0.1:7177"))?;
+    if !address.ip().is_loopback() {
+        return Err(top.bad(
+            "listen",
+            "is not a loopback address, and this build has no TLS; write 127.0.0.1:PORT \
+             and reach it from elsewhere through an SSH tunnel",
+        ));
+    }
+    Ok(address)
+}
+
+fn database(section: &Section<'_>) -> Result<Database, Problem> {
+    let Some(url) = section.text("url")? else {
+        return match section.text("node")? {
+            Some(_) => Err(section.bad("node", "is for PostgreSQL only; give database.url too")),
+            None => Ok(Database::Sqlite),
+        };
+    };
+    if !url.starts_with("postgresql://") && !url.starts_with("postgres://") {
+        let remedy = "must start with postgresql://; leave it out for SQLite in data_dir";
+        return Err(section.bad("url", remedy));
+    }
+    let node = match section.text("node")? {
+        Some(node) => node,
+        None => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+    };
+    let url = Secret::new(&url).map_err(|error| section.bad("url", &error.to_string()))?;
+    Ok(Database::Postgresql { url, node })
+}
+
+fn model(section: &Section<'_>, home: Option<&Path>) -> Result<ModelConfig, Problem> {
+    let remedy = "give the endpoint's address, such as https://api.example.com/v1";
+    let address = section.required("base_url", remedy)?;
+    let base_url: reqwest::Url = address
+        .parse()
+        .map_err(|_| section.bad("base_url", "must be an address such as https://host/v1"))?;
+    let near = is_near(&base_url);
+    if base_url.scheme() != "https" && !(base_url.scheme() == "http" && near) {
+        return Err(section.bad("base_url", "must use https; http is for private networks only"));
+    }
+    let key = match (section.text("key_env")?, section.path("key_file", home)?) {
+        (Some(_), Some(_)) => {
+            return Err(section.bad("key_env", "and model.key_file are both given; keep one"));
+        }
+        (Some(name), None) => KeySource::Env(name),
+        (None, Some(path)) => KeySource::File(path),
+        (None, None) if near => KeySource::None,
+        (None, None) => {
+            let remedy = "name the variable that holds the key, or give model.key_file".into();
+            return Err(Problem::Missing { key: section.full("key_env"), remedy });
+        }
+    };
+    if base_url.scheme() == "http" && !is_local(&base_url) && key != KeySource::None {
+        return Err(section.bad("base_url", "would carry the key in the clear; use https"));
+    }
+    // Without prices a budget would never be used up, so only a model of one's own is free.
+    let price = |key: &str| match section.usd(key)? {
+        Some(price) => Ok(price),
+        None if near => Ok(MicroUsd(0)),
+        None => {
+            let remedy = "give the price per million tokens, such as \"0.28\"".into();
+            Err(Problem::Missing { key: section.full(key), remedy })
+        }
+    };
+    let input_per_million = price("input_usd_per_million")?;
+    let context_tokens = section.count("context_tokens")?.unwrap_or(128_000);
+    let max_output_tokens = section.count("max_output_tokens")?.unwrap_or(8_192);
+    if max_output_tokens >= context_tokens {
+        let remedy = format!("must be below model.context_tokens ({context_tokens})");
+        return Err(section.bad("max_output_tokens", &remedy));
+    }
+    Ok(ModelConfig {
+        base_url: address.trim_end_matches('/').to_string(),
+        model: section.required("model", "give the model's name at that endpoint")?,
+        key,
+        context_tokens,
+        max_output_tokens,
+        output_field: match section.text("output_field")?.as_deref() {
+            None | Some("max_tokens") => OutputField::MaxTokens,
+            Some("max_completion_tokens") => OutputField::MaxCompletionTokens,
+            Some(_) => {
+                let remedy = "must be \"max_tokens\" or \"max_completion_tokens\"";
+                return Err(section.bad("output_field", remedy));
+            }
+        },
+        input_per_million,
+        cached_per_million: section.usd("cached_usd_per_million")?.unwrap_or(input_per_million),
+        output_per_million: price("output_usd_per_million")?,
+    })
+}
+
+/// Whether the address is on this machine: a name that only it answers to, or a loopback address.
+pub fn is_local(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or("").trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Whether the address is on this machine or in a private network, where a model needs no key.
+fn is_near(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or("").trim_start_matches('[').trim_end_matches(']');
+    let private = match host.parse::<std::net::IpAddr>() {
+        Ok(std::net::IpAddr::V4(ip)) => ip.is_private(),
+        Ok(std::net::IpAddr::V6(ip)) => ip.is_unique_local(),
+        Err(_) => host.ends_with(".local"),
+    };
+    private || is_local(url)
+}
+
+fn mcp(
+    top: &Section<'_>,
+    folder: &Path,
+    known: &[String],
+    home: Option<&Path>,
+) -> Result<Vec<McpConfig>, Problem> {
+    let mut servers: Vec<McpConfig> = Vec::new();
+    for table in top.tables("mcp")? {
+        let section = Section::new("mcp", table, folder, known)?;
+        let name = section.required("name", "give each tool server a short name")?;
+        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if name.len() > 32 || !name.bytes().all(fits) {
+            return Err(section.bad("name", "takes at most 32 of a-z, 0-9 and -"));
+        }
+        if servers.iter().any(|other| other.name == name) {
+            return Err(section.bad("name", &format!("\"{name}\" is given twice; rename one")));
+        }
+        let command = section.required("command", "give the program to start")?;
+        // A bare name is looked up on PATH when it is started; anything with a slash is a path.
+        let command = match command.contains('/') {
+            true => section.path("command", home)?.unwrap_or_default(),
+            false => PathBuf::from(command),
+        };
+        servers.push(McpConfig {
+            name,
+            command,
+            args: section.texts("args")?.into_iter().map(|arg| resolved(arg, folder)).collect(),
+            env: variables(&section)?,
+            manifest: section.path("manifest", home)?,
+        });
+    }
+    Ok(servers)
+}
+
+/// An argument that is plainly a relative path, made absolute; any other as it is.
+fn resolved(argument: String, folder: &Path) -> String {
+    match argument.strip_prefix("./") {
+        Some(rest) => folder.join(rest).to_string_lossy().into_owned(),
+        None if argument.starts_with("../") => folder.join(argument).to_string_lossy().into_owned(),
+        None => argument,
+    }
+}
+
+fn variables(section: &Section<'_>) -> Result<BTreeMap<String, Secret>, Problem> {
+    let mut found = BTreeMap::new();
+    for (name, value) in section.table("env")? {
+        let key = join(&section.full("env"), &name);
+        let toml::Value::String(text) = value else {
+            return Err(section::wrong_type(&key, "a text in quotes", &value));
+        };
+        let secret = Secret::new(&text).map_err(|_| Problem::BadValue {
+            key: key.clone(),
+            problem: "is empty; give a value or leave the line out".into(),
+        })?;
+        found.insert(name, secret);
+    }
+    Ok(found)
+}
+
+/// Limits that may be nought: waits that may be skipped, and money that may not be spent.
+const MAY_BE_ZERO: &[&str] =
+    &["burst_ms", "starvation_ms", "run_micro_usd", "owner_month_micro_usd"];
+
+fn limits(section: &Section<'_>, table: toml::Table) -> Result<Limits, Problem> {
+    let mut merged = default_limits()?;
+    for (key, value) in table {
+        let number = match value.as_integer() {
+            Some(0) if MAY_BE_ZERO.contains(&key.as_str()) => 0,
+            Some(_) => section.count(&key)?.unwrap_or_default(),
+            None => {
+                return Err(section::wrong_type(&section.full(&key), "a whole number", &value));
+            }
+        };
+        merged.insert(key, number.into());
+    }
+    let limits: Limits = serde_json::from_value(serde_json::Value::Object(merged))
+        .map_err(|error| Problem::BadValue { key: "limits".into(), problem: error.to_string() })?;
+    if limits.lease_renew_ms.saturating_mul(2) > limits.lease_ms {
+        let remedy = "must be at most half of limits.lease_ms, so that one renewal may be missed";
+        return Err(section.bad("lease_renew_ms", remedy));
+    }
+    Ok(limits)
+}
+
+fn zone(owner: &Section<'_>) -> Result<Option<String>, Problem> {
+    let zone = owner.text("zone")?;
+    match &zone {
+        Some(name) if jiff::tz::TimeZone::get(name).is_err() => {
+            let problem = format!("\"{name}\" is no time zone; write an IANA name: Asia/Hong_Kong");
+            Err(owner.bad("zone", &problem))
+        }
+        Some(_) | None => Ok(zone),
+    }
+}
+
+fn log(top: &Section<'_>) -> Result<String, Problem> {
+    let filter = top.text("log")?.unwrap_or_else(|| "info".into());
+    match tracing_subscriber::EnvFilter::try_new(&filter) {
+        Ok(_) => Ok(filter),
+        Err(_) => Err(top.bad("log", "must be a filter such as info or info,engine=debug")),
+    }
+}
+
+fn hidden<S: serde::Serializer>(_: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str("hidden")
+}
+
+fn output_field_name<S: serde::Serializer>(
+    field: &OutputField,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match field {
+        OutputField::MaxTokens => "max_tokens",
+        OutputField::MaxCompletionTokens => "max_completion_tokens",
+    })
+}
+
+fn names_only<S: serde::Serializer>(
+    variables: &BTreeMap<String, Secret>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(variables.keys())
+}
