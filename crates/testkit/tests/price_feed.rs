@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -11,20 +10,13 @@ use connect::{ConnectLimits, Connectors, Effect, Manifest, Refusal, ServerConfig
 use serde_json::{Map, Value, json};
 use testkit::price_feed::PRICE_MANIFEST;
 
-/// The example that hosts the feed; cargo builds it with all tests of this package.
-fn program() -> PathBuf {
-    let mut path = std::env::current_exe().unwrap();
-    path.pop();
-    path.pop();
-    path.push("examples/price_feed");
-    assert!(path.exists(), "build it first: cargo build -p testkit --example price_feed");
-    path
-}
+/// The program that hosts the feed.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_price-feed");
 
 fn connectors() -> Connectors {
     let config = ServerConfig {
         name: "prices".to_owned(),
-        command: program().display().to_string(),
+        command: PROGRAM.to_owned(),
         args: Vec::new(),
         env: BTreeMap::new(),
         manifest: Manifest::parse(PRICE_MANIFEST).unwrap(),
@@ -80,7 +72,7 @@ async fn prices_are_read_and_buying_needs_release() {
 #[test]
 fn the_process_ends_with_its_input() {
     let mut child =
-        Command::new(program()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        Command::new(PROGRAM).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdin.take());
     // It says why on its error stream: the connection was never opened. What counts is that it ends.
     assert!(child.wait().unwrap().code().is_some());
