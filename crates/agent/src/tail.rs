@@ -1,0 +1,112 @@
+//! The tail: what a run adds to the conversation when it begins (CTX-04). It is stored once and is
+//! history from then on; later steps only append.
+
+use base::Timestamp;
+use domain::schedule::local_words;
+use jiff::tz::TimeZone;
+use model::{Block, Message};
+
+/// Where a duty stands, from records alone (DEL-17).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DutyNote {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// The version in force.
+    pub version: i64,
+    /// Its state's word.
+    pub state: String,
+    /// Open waits and schedules, a line each.
+    pub open: Vec<String>,
+}
+
+/// One new input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// What it is and whence, without its text: `message 0190… from the user`.
+    pub heading: String,
+    /// Its text, as material.
+    pub text: String,
+    /// Whether it came late, with the words for it.
+    pub late: Option<String>,
+}
+
+/// All that a run begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tail {
+    /// The time.
+    pub now: Timestamp,
+    /// Duties of the person, or the one of this session.
+    pub duties: Vec<DutyNote>,
+    /// What changed since the last run.
+    pub changes: Vec<String>,
+    /// What is new.
+    pub inputs: Vec<Input>,
+}
+
+impl Tail {
+    /// The one user-role message that the run begins with.
+    pub fn to_block(&self, zone: &TimeZone, zone_name: &str) -> Block {
+        let mut text = format!("Now: {} {zone_name}\n", local_words(zone, self.now));
+        if !self.duties.is_empty() {
+            text.push_str("Duties:\n");
+        }
+        for duty in &self.duties {
+            let DutyNote { id, title, version, state, open } = duty;
+            text.push_str(&format!("- duty {id} \"{title}\", version {version}, {state}\n"));
+            for line in open {
+                text.push_str(&format!("  - {line}\n"));
+            }
+        }
+        if !self.changes.is_empty() {
+            text.push_str("Changed since your last turn:\n");
+        }
+        for change in &self.changes {
+            text.push_str(&format!("- {change}\n"));
+        }
+        text.push_str("New:\n");
+        for input in &self.inputs {
+            let late = input.late.as_ref().map(|l| format!(" [late: {l}]")).unwrap_or_default();
+            text.push_str(&format!("- {}{late}: {}\n", input.heading, input.text));
+        }
+        Message::User(text).to_block()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_answers_what_is_new_and_where_things_stand() {
+        let tail = Tail {
+            now: Timestamp::parse("2027-03-01T00:00:00Z").unwrap(),
+            duties: vec![DutyNote {
+                id: "d1".into(),
+                title: "Price watch".into(),
+                version: 1,
+                state: "active".into(),
+                open: vec!["wakes weekdays at 08:00".into()],
+            }],
+            changes: vec!["proposal p1 \"Price watch\": confirmed by the user".into()],
+            inputs: vec![Input {
+                heading: "schedule s1 of duty d1 \"Price watch\" is due".into(),
+                text: "Look at the feed".into(),
+                late: Some("it was due Monday 2027-03-01 07:00".into()),
+            }],
+        };
+        let zone = domain::schedule::zone("Asia/Hong_Kong").unwrap();
+        let Ok(Message::User(text)) = tail.to_block(&zone, "Asia/Hong_Kong").message() else {
+            panic!("a tail is a user message")
+        };
+        assert_eq!(
+            text,
+            "Now: Monday 2027-03-01 08:00 Asia/Hong_Kong\n\
+             Duties:\n- duty d1 \"Price watch\", version 1, active\n  - wakes weekdays at 08:00\n\
+             Changed since your last turn:\n- proposal p1 \"Price watch\": confirmed by the user\n\
+             New:\n- schedule s1 of duty d1 \"Price watch\" is due \
+             [late: it was due Monday 2027-03-01 07:00]: Look at the feed\n"
+        );
+    }
+}

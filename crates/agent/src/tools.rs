@@ -1,0 +1,143 @@
+//! The tools that every request offers. The array is constant, so that it never breaks a prefix; the
+//! tools of connectors are known by name and looked up when wanted.
+
+use std::sync::OnceLock;
+
+use model::Block;
+use serde_json::{Value, json};
+
+/// The names of the built-in tools, in the order they are offered.
+pub const BUILT_IN: [&str; 9] = [
+    "send_to_user",
+    "finish_quietly",
+    "propose_duty",
+    "propose_close",
+    "register_wait",
+    "cancel_wait",
+    "read_records",
+    "tool_schema",
+    "call_tool",
+];
+
+/// The serialised array of tool definitions.
+pub fn definitions() -> Block {
+    static ARRAY: OnceLock<Block> = OnceLock::new();
+    ARRAY
+        .get_or_init(|| {
+            let tools: Vec<Value> = BUILT_IN.iter().map(|name| definition(name)).collect();
+            Block::from_stored(Value::Array(tools).to_string())
+        })
+        .clone()
+}
+
+/// The definition of a built-in tool as text, for `tool_schema`.
+pub fn schema_of(name: &str) -> Option<String> {
+    BUILT_IN.contains(&name).then(|| definition(name)["function"].to_string())
+}
+
+fn definition(name: &str) -> Value {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let (description, properties, required): (&str, Value, &[&str]) = match name {
+        "send_to_user" => (
+            "Say something to the person. The only way to reach them. Use it rarely.",
+            json!({"text": text("What to say, at most 4000 characters.")}),
+            &["text"],
+        ),
+        "finish_quietly" => (
+            "End this turn without a word. The normal ending.",
+            json!({"reason": text("Why nothing needs saying, for the record.")}),
+            &["reason"],
+        ),
+        "propose_duty" => (
+            "Draft a duty for the person to confirm. It is not in force before they do.",
+            propose_duty_properties(),
+            &["title", "goal", "conditions"],
+        ),
+        "propose_close" => (
+            "Say that a duty is done. The person decides.",
+            json!({"duty": text("The duty's id."), "reason": text("What shows that it is done.")}),
+            &["duty", "reason"],
+        ),
+        "register_wait" => (
+            "Wait for an event, or until a time: you are woken once, by whichever comes first.",
+            json!({
+                "kind": text("What kind of event, such as timer or proposal_decided."),
+                "key": text("Which one, such as a proposal's id; any word for a timer."),
+                "due_at": text("When to wake in any case, as 2026-11-30T08:00:00Z."),
+            }),
+            &["kind", "key", "due_at"],
+        ),
+        "cancel_wait" => (
+            "Stop waiting for something that no longer matters.",
+            json!({"wait": text("The wait's id.")}),
+            &["wait"],
+        ),
+        "read_records" => (
+            "Read what is on record: the facts about duties, waits, schedules, messages and cost.",
+            json!({"what": {"type": "string",
+                "enum": ["duties", "waits", "schedules", "messages", "spending"]}}),
+            &["what"],
+        ),
+        "tool_schema" => (
+            "Look up how a connector's tool is called, before its first use.",
+            json!({"name": text("The tool's full name, as listed.")}),
+            &["name"],
+        ),
+        _ => (
+            "Call a connector's tool.",
+            json!({
+                "name": text("The tool's full name, as listed."),
+                "arguments": {"type": "object", "description": "As its schema says."},
+            }),
+            &["name", "arguments"],
+        ),
+    };
+    json!({"type": "function", "function": {
+        "name": name, "description": description,
+        "parameters": {"type": "object", "properties": properties, "required": required},
+    }})
+}
+
+fn propose_duty_properties() -> Value {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    json!({
+        "title": text("A few words, at most 80 characters."),
+        "goal": text("What the person wants, in their own terms."),
+        "conditions": {"type": "array", "minItems": 1, "items": {
+            "type": "object",
+            "properties": {
+                "text": text("What must be true for it to be done."),
+                "evidence": text("What shows it, such as receipt or statement."),
+                "authority": text("Whose word counts, such as user or airline."),
+            },
+            "required": ["text", "evidence", "authority"],
+        }},
+        "schedules": {"type": "array", "items": {
+            "type": "object",
+            "properties": {
+                "kind": {"type": "string", "enum": ["daily", "weekdays", "weekly"]},
+                "at": text("Time of day in the person's zone, as 08:00."),
+                "weekday": text("For weekly only, as friday."),
+                "prompt": text("What to do then."),
+            },
+            "required": ["kind", "at", "prompt"],
+        }},
+        "until": text("Optional end, as 2026-12-31T00:00:00Z."),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_array_is_constant_and_small() {
+        assert_eq!(definitions().bytes, definitions().bytes);
+        assert!(definitions().tokens < 2_000, "{} tokens", definitions().tokens);
+        let parsed: Vec<Value> = serde_json::from_str(&definitions().bytes).unwrap();
+        let names: Vec<&str> =
+            parsed.iter().map(|t| t["function"]["name"].as_str().unwrap()).collect();
+        assert_eq!(names, BUILT_IN);
+        assert!(schema_of("send_to_user").is_some() && schema_of("feed.price").is_none());
+    }
+}
