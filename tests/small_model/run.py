@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Runs a check, or a command, against a real small language model on this machine.
 
     tests/small_model/run.py                      one streaming chat completion, checked
