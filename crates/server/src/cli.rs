@@ -13,6 +13,9 @@ Example:
   adjutant send \"Tell me when the fare to Kyoto drops below 300 dollars\"
   adjutant tail";
 
+/// Seconds for which a command tries while there is no connection.
+pub const WAIT_S: u64 = 10;
+
 /// An always-on personal agent you can leave alone.
 #[derive(Debug, Parser)]
 #[command(name = "adjutant", version, after_help = CODES)]
@@ -100,7 +103,7 @@ pub struct RepeatArgs {
     #[arg(long, value_name = "ID")]
     pub id: Option<EventId>,
     /// How long to try while there is no connection
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(long, value_name = "SECONDS", default_value_t = WAIT_S)]
     pub wait: u64,
 }
 

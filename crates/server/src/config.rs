@@ -133,7 +133,7 @@ pub enum LogFormat {
 
 /// A file that cannot be used, and what to do about it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{problem}", .file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default())]
+#[error("{}{problem}", place(.file.as_deref()))]
 pub struct ConfigError {
     /// The file at fault, where there is one.
     pub file: Option<PathBuf>,
@@ -214,6 +214,11 @@ pub enum Problem {
     /// There is no place for defaults.
     #[error("HOME is not set, so {0} has no default; set HOME or give it")]
     NoHome(&'static str),
+}
+
+/// The file before the colon of an error, if there is one.
+fn place(file: Option<&Path>) -> String {
+    file.map(|file| format!("{}: ", file.display())).unwrap_or_default()
 }
 
 impl Config {

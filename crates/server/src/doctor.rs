@@ -61,6 +61,12 @@ impl Check {
         Check::new(name, Verdict::Ok, found, "")
     }
 
+    /// A failure from an error text, whose part after the last "; " is the remedy.
+    fn from_error(name: &str, text: &str) -> Check {
+        let (found, remedy) = text.rsplit_once("; ").unwrap_or((text, "read the message"));
+        Check::new(name, Verdict::Failed, found, remedy)
+    }
+
     fn new(
         name: &str,
         verdict: Verdict,
@@ -80,7 +86,7 @@ pub async fn examine(config: &Result<Config, ConfigError>, env: Env<'_>) -> Vec<
             let skip =
                 |name| Check::new(name, Verdict::Skipped, "needs a readable configuration", "");
             let first = Check::new("configuration", Verdict::Failed, error.to_string(), remedy);
-            let rest = ["key", "model", "data folder", "disk space", "server", "page"].map(skip);
+            let rest = ["key", "model", "data folder", "disk space", "server"].map(skip);
             return std::iter::once(first).chain(rest).collect();
         }
     };
@@ -94,6 +100,7 @@ pub async fn examine(config: &Result<Config, ConfigError>, env: Env<'_>) -> Vec<
     let http = client::http_client();
     checks.extend(model(config.model.as_ref(), http.as_ref().ok(), env).await);
     checks.push(zone(config));
+    checks.push(page());
     checks.push(data_folder(&config.data_dir));
     checks.push(disk_space(config));
     checks.extend(config.mcp.iter().map(|server| tool_server(server, env)));
@@ -101,7 +108,8 @@ pub async fn examine(config: &Result<Config, ConfigError>, env: Env<'_>) -> Vec<
         Ok(http) => checks.extend(server(config, http, env).await),
         Err(error) => {
             let remedy = "install a released build of the program";
-            checks.push(Check::new("server", Verdict::Failed, error.to_string(), remedy));
+            let found = error.to_string();
+            checks.push(Check::new("server", Verdict::Failed, found, remedy));
         }
     }
     checks
@@ -143,9 +151,8 @@ async fn model(
     let key = match model.key(env) {
         Ok(key) => key,
         Err(problem) => {
-            let remedy = "see above; then run doctor again";
             let skipped = Check::new("model", Verdict::Skipped, "not asked without its key", "");
-            return vec![Check::new("key", Verdict::Failed, problem.to_string(), remedy), skipped];
+            return vec![Check::from_error("key", &problem.to_string()), skipped];
         }
     };
     let found = match &model.key {
@@ -410,29 +417,25 @@ fn version(program: &Path) -> Result<String, String> {
     }
 }
 
-/// Whether the server answers, knows our token, and has the page.
+/// Whether the server answers and knows our token.
 async fn server(config: &Config, http: reqwest::Client, env: Env<'_>) -> Vec<Check> {
-    let page_skipped = || Check::new("page", Verdict::Skipped, "needs a running server", "");
-    let fail = |found: String, remedy: &str| Check::new("server", Verdict::Failed, found, remedy);
+    let fail = |error: &ClientError| Check::from_error("server", &error.to_string());
     let endpoint = match Endpoint::find(config, env) {
         Ok(endpoint) => endpoint,
         Err(ClientError::TokenMissing { .. }) => match Endpoint::open(config, env) {
             Ok(endpoint) => endpoint,
-            Err(error) => return vec![fail(error.to_string(), "see above"), page_skipped()],
+            Err(error) => return vec![fail(&error)],
         },
-        Err(error) => return vec![fail(error.to_string(), "see above"), page_skipped()],
+        Err(error) => return vec![fail(&error)],
     };
     let root = endpoint.url.clone();
     let with_token = endpoint.token.is_some();
     // Reading needs no ids, so no randomness is asked of the system here.
     let ids = base::IdSource::new([0; 32]);
-    let client = Client::new(endpoint, http.clone(), ids, Box::new(base::SystemClock));
+    let client = Client::new(endpoint, http, ids, Box::new(base::SystemClock));
     let health = match client.get(&["health"], &[]).await {
         Ok(health) => health,
-        Err(error) => {
-            let start = "start it with: adjutant serve";
-            return vec![fail(error.to_string(), start), page_skipped()];
-        }
+        Err(error) => return vec![fail(&error)],
     };
     let word = |name: &str| health.get(name).and_then(Value::as_str).unwrap_or("?").to_string();
     let mut checks =
@@ -445,22 +448,15 @@ async fn server(config: &Config, http: reqwest::Client, env: Env<'_>) -> Vec<Che
             format!("{} is not there", config.token_file().display()),
             "use the configuration file that the server uses, or set ADJUTANT_TOKEN",
         ),
-        Err(error) => Check::new("token", Verdict::Failed, error.to_string(), "see above"),
+        Err(error) => Check::from_error("token", &error.to_string()),
     });
-    checks.push(page(&http, root).await);
     checks
 }
 
-async fn page(http: &reqwest::Client, root: reqwest::Url) -> Check {
-    let request = http.get(root.clone());
-    let limit = Duration::from_millis(VERSION_MS);
-    let text = match tokio::time::timeout(limit, async { request.send().await?.text().await }).await
-    {
-        Ok(Ok(text)) => text,
-        Ok(Err(_)) | Err(_) => String::new(),
-    };
-    match text.contains("<script") {
-        true => Check::ok("page", format!("open {root}")),
+/// Whether this binary, which is the server's too, carries the page.
+fn page() -> Check {
+    match web::page::AVAILABLE {
+        true => Check::ok("page", "built in"),
         false => Check::new(
             "page",
             Verdict::Warning,
@@ -469,3 +465,6 @@ async fn page(http: &reqwest::Client, root: reqwest::Url) -> Check {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests;

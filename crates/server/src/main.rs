@@ -85,16 +85,15 @@ async fn ask_server(
         keyboard: person.then_some(&mut keyboard as &mut dyn std::io::BufRead),
         json,
     };
+    let http = client::http_client()?;
     let without_token = matches!(command, Command::Pair(_) | Command::Openapi(_));
     let endpoint = match without_token {
         true => Endpoint::open(config, env),
-        false => Endpoint::find(config, env),
+        false => client::find_within(config, env, &http, wait_s(&command)).await,
     };
     let done = match endpoint {
         Ok(endpoint) => {
-            let ids = IdSource::new(seed()?);
-            let http = client::http_client()?;
-            let client = Client::new(endpoint, http, ids, Box::new(SystemClock));
+            let client = Client::new(endpoint, http, IdSource::new(seed()?), Box::new(SystemClock));
             dispatch(command, &client, config, &mut screen).await
         }
         Err(error) => Err(error),
@@ -153,6 +152,25 @@ async fn dispatch(
         Command::Serve | Command::Demo(_) | Command::Fake { .. } | Command::Doctor(_) => {
             Err(ClientError::Usage("this command does not ask the server".into()))
         }
+    }
+}
+
+/// How long a command waits for a server at its first start to write the token.
+fn wait_s(command: &Command) -> u64 {
+    match command {
+        Command::Send(args) => args.repeat.wait,
+        Command::Stop(args) | Command::Resume(args) => args.repeat.wait,
+        Command::Tail(_) => cli::WAIT_S,
+        Command::Duties(_)
+        | Command::Duty(_)
+        | Command::Confirm(_)
+        | Command::Decline(_)
+        | Command::Pair(_)
+        | Command::Openapi(_)
+        | Command::Doctor(_)
+        | Command::Demo(_)
+        | Command::Serve
+        | Command::Fake { .. } => 0,
     }
 }
 

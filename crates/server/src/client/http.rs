@@ -65,6 +65,36 @@ impl Endpoint {
     }
 }
 
+/// Longest rest between two looks for a token that the server has not written yet.
+const TOKEN_REST_MS: u64 = 200;
+
+/// As [`Endpoint::find`], waiting up to `wait_s` seconds for a server at its very first start. If
+/// there is no token because there is no server, that is what the error says.
+pub async fn find_within(
+    config: &Config,
+    env: Env<'_>,
+    http: &reqwest::Client,
+    wait_s: u64,
+) -> Result<Endpoint, ClientError> {
+    let mut looks_left = wait_s.saturating_mul(1_000) / TOKEN_REST_MS;
+    loop {
+        match Endpoint::find(config, env) {
+            Err(ClientError::TokenMissing { .. }) if looks_left > 0 => looks_left -= 1,
+            Err(missing @ ClientError::TokenMissing { .. }) => {
+                let url = Endpoint::open(config, env)?.url;
+                let nobody = match http.get(url.clone()).send().await {
+                    Ok(_) => false,
+                    Err(error) => error.is_connect(),
+                };
+                let not_running = ClientError::NotRunning { url: url.to_string() };
+                return Err(if nobody { not_running } else { missing });
+            }
+            found => return found,
+        }
+        tokio::time::sleep(Duration::from_millis(TOKEN_REST_MS)).await;
+    }
+}
+
 fn read_token(file: &Path) -> Result<Secret, ClientError> {
     let missing = |reason: String| ClientError::TokenMissing { path: file.into(), reason };
     let mode =

@@ -10,11 +10,11 @@ mod wire;
 mod write;
 
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
 pub use decide::{Answer, confirm, decline};
 pub use error::{ClientError, Exit};
-pub use http::{Client, Endpoint, http_client};
+pub use http::{Client, Endpoint, find_within, http_client};
 pub use show::Screen;
 pub use tail::{TailOptions, tail};
 pub use write::{Change, Repeat, change_duty, pair, send};

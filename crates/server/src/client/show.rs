@@ -126,7 +126,8 @@ pub fn duties(duties: &[Duty], times: &Times) -> String {
 /// Everything about one duty.
 pub fn duty(duty: &Duty, times: &Times) -> String {
     let mut text = format!(
-        "{}\n{}\n\nId       {}\nState    {} (version {}, since {})\nNext     {}\nSpent    {}\nGoal     {}\n",
+        "{}\n{}\n\nId       {}\nState    {} (version {}, since {})\n\
+         Next     {}\nSpent    {}\nGoal     {}\n",
         plain(&duty.title),
         plain(&duty.state_line),
         plain(&duty.id),

@@ -230,7 +230,8 @@ impl Tail<'_> {
         Ok(())
     }
 
-    /// Tells the server what is on the screen. A receipt whose answer was lost goes again unchanged.
+    /// Tells the server what is on the screen. A receipt whose answer was lost goes again
+    /// unchanged.
     async fn send_receipts(&mut self, screen: &mut Screen<'_>) -> Result<(), ClientError> {
         loop {
             if self.receipt.is_none() && !self.unreceipted.is_empty() {

@@ -1,6 +1,6 @@
 //! The command line against a server that follows the contract, breaks connections and says no.
 
-mod peer;
+pub mod peer;
 
 use std::io::Write;
 use std::sync::mpsc::{Sender, channel};
@@ -61,7 +61,8 @@ fn run(
     Ended { out: text(out), err: text(err), exit, error }
 }
 
-fn runtime() -> tokio::runtime::Runtime {
+/// One thread for one command.
+pub fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
@@ -158,8 +159,9 @@ fn refusals_keep_the_words_of_the_server_and_are_not_repeated() {
 
 fn card(state: &str) -> Value {
     json!({"id": CARD, "kind": "new_duty", "duty": null, "title": "Kyoto fare",
-        "goal": "Know when the fare drops", "conditions": [{"text": "below 300", "evidence": "a quote",
-        "authority": "the airline"}], "schedules": [{"words": "every day at 9",
+        "goal": "Know when the fare drops", "conditions": [{"text": "below 300",
+        "evidence": "a quote", "authority": "the airline"}], "schedules": [{
+        "words": "every day at 9",
         "first": "2026-12-01T01:00:00Z"}], "until": null, "if_nothing": "nothing is watched",
         "digest": "d1", "state": state, "created_at": "2026-11-30T08:00:00Z"})
 }
@@ -310,7 +312,8 @@ fn duties_are_a_table_and_the_json_is_what_the_server_said() {
     let text = run(false, None, async |screen| super::duties(&client, screen).await);
     let wanted = "\
 ID                                    STATE           NEXT                 SPENT  TITLE
-01900000-0000-7000-8000-00000000d001  stopped         -                  US$0.02  Kyoto\u{fffd}[2J fare
+01900000-0000-7000-8000-00000000d001  stopped         -                  US$0.02  \
+Kyoto\u{fffd}[2J fare
     Stopped at 16:05 · nothing new goes out
 ";
     assert_eq!(text.out, wanted);
@@ -364,10 +367,18 @@ impl World {
         }
         self.receipts += 1;
         match self.receipts {
-            1 => self.say("agent", "m2", "queued"),
+            1 => {
+                self.change("event", "u1");
+                self.entries[0]["state"] = json!("handled");
+                self.say("agent", "m2", "queued");
+            }
             // The connection breaks, with nobody told of it.
             2 => self.signal = None,
-            3 => self.say("notice", "the-end", "queued"),
+            3 => {
+                // A change that moves no state: nothing is shown for it.
+                self.change("event", "u1");
+                self.say("notice", "the-end", "queued");
+            }
             _ => {}
         }
         self.signal();
@@ -440,7 +451,7 @@ impl Write for UntilEnd {
 #[test]
 fn the_tail_shows_everything_once_through_a_broken_stream_and_a_gap() {
     let mut world = World { seq: 8, ..World::default() };
-    world.say("user", "u1", "handled");
+    world.say("user", "u1", "read");
     world.say("agent", "m1", "queued");
     let peer = Peer::start(move |asked| world.answer(asked));
     let client = client(&peer.url);
@@ -450,8 +461,9 @@ fn the_tail_shows_everything_once_through_a_broken_stream_and_a_gap() {
     let done = runtime().block_on(super::tail(&client, options, &mut screen));
     assert_eq!(done.map_err(|error| error.class().0), Err(Exit::Ok), "ended by the closed screen");
     let wanted = "\
-Mon 30 Nov 08:00  you [handled]  text of u1
+Mon 30 Nov 08:00  you [read]  text of u1
 Mon 30 Nov 08:00  adjutant [queued]  text of m1
+Mon 30 Nov 08:00  you …u1: now handled
 Mon 30 Nov 08:00  adjutant [queued]  text of m2
 Mon 30 Nov 08:00  adjutant [queued]  text of m3
 Mon 30 Nov 08:00  adjutant [uncertain]  text of m4

@@ -199,7 +199,8 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
-/// Known paths whose last word is `key` or nearly so, or the keys of the same section; at most five.
+/// Known paths whose last word is `key` or nearly so, else the keys of the same section; at most
+/// five.
 fn near(full: &str, key: &str, known: &[String]) -> Vec<String> {
     let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_string();
     let parent = |path: &str| path.rsplit_once('.').map(|(parent, _)| parent.to_string());

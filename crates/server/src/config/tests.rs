@@ -64,7 +64,8 @@ fn bad_files_are_refused_with_the_key_and_the_remedy() {
         ),
         (
             "[model]\nmodel = \"m\"",
-            "model.base_url is missing; give the endpoint's address, such as https://api.example.com/v1",
+            "model.base_url is missing; give the endpoint's address, such as \
+             https://api.example.com/v1",
         ),
         (
             "[model]\nbase_url = \"http://api.example.com\"\nmodel = \"m\"",
@@ -76,12 +77,14 @@ fn bad_files_are_refused_with_the_key_and_the_remedy() {
         ),
         (
             MODEL,
-            "model.key_env is missing; name the variable that holds the key, or give model.key_file",
+            "model.key_env is missing; name the variable that holds the key, or give \
+             model.key_file",
         ),
         (&model("key_file = \"k\""), "model.key_env and model.key_file are both given; keep one"),
         (
             &model(""),
-            "model.input_usd_per_million is missing; give the price per million tokens, such as \"0.28\"",
+            "model.input_usd_per_million is missing; give the price per million tokens, such as \
+             \"0.28\"",
         ),
         (
             &model("input_usd_per_million = 0.28"),
@@ -130,7 +133,8 @@ fn bad_files_are_refused_with_the_key_and_the_remedy() {
         ),
         (
             "[limits]\nlease_ms = 1000\nlease_renew_ms = 600",
-            "limits.lease_renew_ms must be at most half of limits.lease_ms, so that one renewal may be missed",
+            "limits.lease_renew_ms must be at most half of limits.lease_ms, so that one renewal \
+             may be missed",
         ),
         (
             "[owner]\nzone = \"Hongkong Time\"",
@@ -203,7 +207,8 @@ fn a_key_is_taken_from_a_file_that_nobody_else_can_read() {
     assert_eq!(
         key().map_err(text),
         Err(format!(
-            "model.key_file {path}: No such file or directory (os error 2); write the key alone into it"
+            "model.key_file {path}: No such file or directory (os error 2); write the key alone \
+             into it"
         ))
     );
     std::fs::write(&file, "sk-1\n").expect("written");

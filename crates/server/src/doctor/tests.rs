@@ -1,0 +1,113 @@
+//! What the doctor finds with a server and a model that answer, refuse, or are not there.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::{Check, Verdict, examine, report};
+use crate::client::tests::peer::{Peer, Reply};
+use crate::client::tests::runtime;
+use crate::config::Config;
+
+/// A folder with a configuration that points at `model`; removed when dropped.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn folder(name: &str, model: &str, more: &str) -> Folder {
+    let folder = std::env::temp_dir().join(format!("adjutant-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let text = format!(
+        "data_dir = \"data\"\n[model]\nbase_url = \"{model}/v1\"\nmodel = \"large\"\n\
+         key_env = \"KEY\"\n[owner]\nzone = \"Asia/Hong_Kong\"\n{more}"
+    );
+    std::fs::write(folder.join("adjutant.toml"), text).expect("written");
+    Folder(folder)
+}
+
+fn look(folder: &Folder, server: &str) -> (Vec<Check>, String) {
+    let env = |name: &str| match name {
+        "KEY" => Some("sk-secret".to_string()),
+        "ADJUTANT_TOKEN" => Some("token-1".to_string()),
+        "ADJUTANT_URL" => Some(server.to_string()),
+        "PATH" => Some("/usr/bin:/bin".to_string()),
+        _ => None,
+    };
+    let config = Config::load(Some(&folder.0.join("adjutant.toml")), &env);
+    let checks = runtime().block_on(examine(&config, &env));
+    let text =
+        report(&checks, config.as_ref().ok(), false) + &report(&checks, config.as_ref().ok(), true);
+    (checks, text)
+}
+
+fn verdicts(checks: &[Check]) -> Vec<(&str, Verdict)> {
+    checks.iter().map(|check| (check.name.as_str(), check.verdict)).collect()
+}
+
+fn found<'a>(checks: &'a [Check], name: &str) -> (&'a str, &'a str) {
+    let check = checks.iter().find(|check| check.name == name).expect("the check is there");
+    (check.found.as_str(), check.remedy.as_str())
+}
+
+#[test]
+fn a_sound_set_up_passes_and_the_key_is_never_shown() {
+    let peer = Peer::start(|asked| match asked.what.as_str() {
+        "GET /v1/models" => Reply::Json(200, json!({"data": [{"id": "small"}, {"id": "large"}]})),
+        "GET /health" => {
+            Reply::Json(200, json!({"ok": true, "version": "0.1.0", "engine": "sqlite"}))
+        }
+        _ => Reply::Json(200, json!({"zone": "UTC", "seq": 1})),
+    });
+    let folder = folder("doctor-ok", &peer.url, "[[mcp]]\nname = \"shell\"\ncommand = \"sh\"\n");
+    let (checks, text) = look(&folder, &peer.url);
+    use Verdict::{Ok, Warning};
+    let wanted = [
+        ("configuration", Ok),
+        ("key", Ok),
+        ("model", Ok),
+        ("time zone", Ok),
+        ("page", if web::page::AVAILABLE { Ok } else { Warning }),
+        ("data folder", Ok),
+        ("disk space", Ok),
+        ("tool server shell", Warning),
+        ("server", Ok),
+        ("token", Ok),
+    ];
+    assert_eq!(verdicts(&checks), wanted);
+    assert!(!text.contains("sk-secret") && !text.contains("token-1"), "a secret is shown: {text}");
+    let asked = peer.asked("GET /v1/models");
+    assert_eq!(asked.first().and_then(|asked| asked.token.as_deref()), Some("sk-secret"));
+}
+
+#[test]
+fn what_is_wrong_comes_with_a_remedy() {
+    let peer = Peer::start(|asked| match asked.what.as_str() {
+        "GET /v1/models" => Reply::Json(404, json!(null)),
+        _ => Reply::Json(401, json!({"title": "Unauthorized", "detail": "unknown; pair it"})),
+    });
+    let folder = folder("doctor-bad", &peer.url, "[[mcp]]\nname = \"x\"\ncommand = \"no-such\"\n");
+    let (checks, _) = look(&folder, "http://127.0.0.1:1");
+    let at = format!("{}/v1", peer.url);
+    let refused = format!("{at} refused the key (401)");
+    assert_eq!(found(&checks, "model"), (refused.as_str(), "put a valid key in its place"));
+    assert_eq!(
+        found(&checks, "server"),
+        ("no server at http://127.0.0.1:1/", "start it with: adjutant serve")
+    );
+    assert_eq!(
+        found(&checks, "tool server x"),
+        (
+            "no-such is not found on PATH or cannot be started",
+            "install no-such, or give its whole path as mcp.command"
+        )
+    );
+    assert_eq!(peer.asked("POST /v1/chat/completions").len(), 1, "asked, as there is no list");
+    std::fs::write(folder.0.join("adjutant.toml"), "lsten = 1").expect("written");
+    let (checks, text) = look(&folder, "http://127.0.0.1:1");
+    assert!(checks.first().is_some_and(Check::failed));
+    assert!(text.contains("unknown key lsten; near names: listen"), "{text}");
+}
