@@ -10,6 +10,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     sourcemap: false,
+    license: { fileName: "licences.txt" },
     reportCompressedSize: false,
   },
   server: { proxy: { "/v1": "http://127.0.0.1:7178", "/health": "http://127.0.0.1:7178" } },

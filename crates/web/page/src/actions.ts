@@ -12,11 +12,13 @@ const RETRY_MS = 1_000;
 
 export async function pair(code: string, name: string): Promise<void> {
   s.pairNote.value = "busy";
+  s.typedCode.value = code;
   try {
     const answer = await call<{ device: string; token: string }>(
       { token: null, lang: s.lang.value }, "POST", "/v1/pair", { code, name });
     batch(() => {
       s.pairNote.value = null;
+      s.typedCode.value = "";
       s.setPairing({ token: answer.token, device: answer.device });
       s.changeOutbox((held) => box.adopt(held, answer.device, s.words.value.sentBefore));
     });

@@ -65,24 +65,32 @@ async function connected(stop: AbortSignal, onLive: () => void): Promise<void> {
     // One reading at a time; signals that come meanwhile make one more, never a queue.
     let wanted: number | null = null;
     let reading: Promise<void> | null = null;
+    let fault: unknown = null;
     const read = async (): Promise<void> => {
       while (wanted !== null) {
         const seq = wanted;
         wanted = null;
-        if (seq !== cursor) await catchUp(seq < cursor ? -1 : cursor);
+        // A signal may be older than what a reading already brought; a store that was reset shows
+        // itself after the reconnection that it needs.
+        if (seq > cursor) await catchUp(cursor);
         await pause(PULL_PAUSE_MS);
       }
       reading = null;
     };
     for (;;) {
-      const piece = await reader.read();
+      const piece = await reader.read().catch((error: unknown) => {
+        throw fault ?? new Unreachable(String(error));
+      });
       if (piece.done) throw new Unreachable("the stream ended");
       clearTimeout(silence);
       silence = setTimeout(end, SILENCE_MS);
       const seq = signals.push(decoder.decode(piece.value, { stream: true }));
       if (seq === null) continue;
       wanted = seq;
-      reading ??= read().catch(() => { end(); });
+      reading ??= read().catch((error: unknown) => {
+        fault = error;
+        end();
+      });
     }
   } finally {
     clearTimeout(silence);

@@ -40,6 +40,9 @@ export const storageFailed = signal(false);
 export const pairing = signal<Pairing | null>(readPairing());
 export const pairNote = signal<"refused" | "unreachable" | "revoked" | "shape" | "busy" | null>(null);
 
+/** The code as typed or as it came in the address; kept until a pairing worked. */
+export const typedCode = signal("");
+
 export const me = signal<Me | null>(null);
 export const entries = signal<Entry[]>([]);
 export const moreBefore = signal(false);

@@ -1,7 +1,7 @@
 // How the page stays equal to the records: a signal says "changed, now at 43", the page asks for the
 // changes after the last one it holds, and rereads what they name. Pure: no clock, no network.
 
-import type { Change, Changes, Duty, Entry, Proposal } from "./types.js";
+import type { Change, Changes, Duty, Entry, Proposal, RunState } from "./types.js";
 
 /** What must be fetched again after a list of changes. */
 export interface Reread {
@@ -63,9 +63,9 @@ function dutyOf(id: string, duties: ReadonlyMap<string, Duty>): string | null {
 /** The answer cannot follow on from `after`: another store, a restored backup, or pruned changes. */
 export function isGap(after: number, answer: Changes): boolean {
   if (answer.seq < after) return true;
-  let last = after;
+  let last = after + 1;
   for (const change of answer.changes) {
-    if (change.seq <= last) return true;
+    if (change.seq < last) return true;
     last = change.seq;
   }
   return answer.more && answer.changes.length === 0;
@@ -97,15 +97,8 @@ export function looseProposals(proposals: Iterable<Proposal>, entries: Entry[]):
 export type Group = "needs" | "working" | "waiting" | "quiet" | "ended";
 export const GROUPS: Group[] = ["needs", "working", "waiting", "quiet", "ended"];
 
-const RUN_LIVE = new Set(["running", "queued", "claimed", "started", "active"]);
-const WAIT_OPEN = new Set(["open", "waiting", "registered", "armed", "active", "pending"]);
-
-export function isRunLive(state: string): boolean {
-  return RUN_LIVE.has(state);
-}
-export function isWaitOpen(state: string): boolean {
-  return WAIT_OPEN.has(state);
-}
+/** Not at an end yet; a lost or sleeping run is taken up again by itself. */
+const RUN_OPEN: ReadonlySet<RunState> = new Set(["running", "lost", "sleeping"]);
 
 export function groupOf(duty: Duty, proposals: Iterable<Proposal>): Group {
   switch (duty.state) {
@@ -118,8 +111,8 @@ export function groupOf(duty: Duty, proposals: Iterable<Proposal>): Group {
       for (const proposal of proposals) {
         if (proposal.state === "open" && proposal.duty === duty.id) return "needs";
       }
-      if (duty.runs.some((run) => run.ended_at === null && isRunLive(run.state))) return "working";
-      return duty.waits.some((wait) => isWaitOpen(wait.state)) ? "waiting" : "quiet";
+      if (duty.runs.some((run) => RUN_OPEN.has(run.state))) return "working";
+      return duty.waits.some((wait) => wait.state === "open") ? "waiting" : "quiet";
     }
   }
 }

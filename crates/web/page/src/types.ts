@@ -20,12 +20,18 @@ export interface Entry {
 }
 
 export interface Condition { text: string; evidence: string; authority: string }
-export interface Wait { id: string; kind: string; key: string; due_at: Time | null; state: string }
-export interface Schedule {
-  id: string; words: string; next_slot: Time | null; state: string; late_last: boolean;
+export type WaitState = "open" | "satisfied" | "timed_out" | "cancelled";
+export interface Wait {
+  id: string; kind: string; key: string; due_at: Time | null; state: WaitState;
 }
+export type ScheduleState = "active" | "paused" | "closed" | "expired";
+export interface Schedule {
+  id: string; words: string; next_slot: Time | null; state: ScheduleState; late_last: boolean;
+}
+export type RunState =
+  | "running" | "lost" | "sleeping" | "completed" | "interrupted" | "budget_exhausted" | "failed";
 export interface Run {
-  id: string; state: string; started_at: Time; ended_at: Time | null; steps: number;
+  id: string; state: RunState; started_at: Time; ended_at: Time | null; steps: number;
   input_tokens: number; output_tokens: number; micro_usd: number;
 }
 
@@ -36,7 +42,7 @@ export interface Duty {
   schedules: Schedule[]; runs: Run[]; spent_micro_usd: number; state_line: string;
 }
 
-export type ProposalState = "open" | "confirmed" | "declined" | "withdrawn";
+export type ProposalState = "open" | "confirmed" | "declined" | "withdrawn" | "expired";
 export interface Proposal {
   id: string; kind: "new_duty" | "close_duty"; duty: string | null; title: string; goal: string;
   conditions: Condition[]; schedules: { words: string; first: Time | null }[];

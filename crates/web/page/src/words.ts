@@ -3,7 +3,9 @@
 // no more than it does.
 
 import type { Lang } from "./clock.js";
-import type { AgentState, DutyState, Entry, ProposalState, UserState } from "./types.js";
+import type {
+  AgentState, DutyState, Entry, ProposalState, RunState, ScheduleState, UserState, WaitState,
+} from "./types.js";
 
 const en = {
   tabChat: "Chat", tabDuties: "Duties", tabMore: "More", regions: "Main",
@@ -17,10 +19,10 @@ const en = {
 
   pairTitle: "Pair this device",
   pairLead: "Adjutant runs on your own computer. A pairing code proves that this browser is yours.",
-  pairHow: "Get a code where Adjutant runs:",
+  pairHow: "You find the code where Adjutant runs.",
   pairCode: "Pairing code", pairName: "Name of this device",
   pairButton: "Pair this device", pairing: "Pairing…",
-  pairRefused: "This code is wrong, used or too old. Ask for a new one with the command above.",
+  pairRefused: "This code is wrong, used or too old. Get a new one where Adjutant runs.",
   pairUnreachable: "Adjutant does not answer. Start it on its computer, then try again.",
   pairRevoked: "This device is no longer paired. Ask for a new code to pair it again.",
   pairShape: "A code has eight letters or digits, like ABCD-EFGH.",
@@ -59,7 +61,8 @@ const en = {
   nextWake: (at: string) => `Next wake-up ${at}`, noWake: "No wake-up planned",
   back: "All duties", goal: "What is asked", doneWhen: "Done when", waitingFor: "Waiting for",
   plan: "Planned wake-ups", reach: "Used so far", runs: "Wake-ups so far",
-  evidence: "Evidence", authority: "Decided by",
+  evidence: (what: string) => `Evidence: ${what}`,
+  authority: (who: string) => `Decided by: ${who}`,
   noConditions: "No end is named: it runs until you stop it.", noWaits: "Nothing is awaited.",
   noPlan: "No wake-up is planned.", noRuns: "It has not woken up yet.",
   due: (at: string) => `until ${at}`, next: (at: string) => `next ${at}`,
@@ -75,19 +78,28 @@ const en = {
   } satisfies Record<DutyState, string>,
   stop: "Stop", stopAsk: "Stop this duty", stopKeep: "Keep it running", resume: "Resume",
   stopWhat: (plans: number, waits: number) =>
-    `No new wake-ups: ${plans} planned and ${waits} awaited will not wake it. What was already sent ` +
-    "stands. Resume brings it back.",
+    "No new wake-ups. " +
+    (plans + waits > 0 ? `Planned: ${plans}, awaited: ${waits}; none of them will wake it. ` : "") +
+    "What was already sent stands. Resume brings it back.",
   stopping: "Stop requested · not confirmed yet",
   stopOffline: "Not stopped yet – no connection",
   resuming: "Resume requested · not confirmed yet",
 
-  parts: {
-    open: "Waiting", waiting: "Waiting", registered: "Waiting", armed: "Waiting", satisfied: "Came",
-    expired: "Time passed, nothing came", cancelled: "Withdrawn", active: "Active",
-    paused: "Paused", stopped: "Stopped", ended: "Ended", closed: "Ended", running: "Running",
-    queued: "Queued", done: "Finished", finished: "Finished", completed: "Finished",
-    interrupted: "Interrupted, taken up by a later one", failed: "Ended early",
-  },
+  waitStates: {
+    open: "Not come yet", satisfied: "Came", timed_out: "Its time passed, nothing came",
+    cancelled: "No longer awaited",
+  } satisfies Record<WaitState, string>,
+  scheduleStates: {
+    active: "Active", paused: "Paused: the duty is stopped", closed: "Ended",
+    expired: "Ended: its last day passed",
+  } satisfies Record<ScheduleState, string>,
+  runStates: {
+    running: "Running", lost: "Its process is gone; it is taken up again",
+    sleeping: "The model cannot be asked now; tried again later", completed: "Finished",
+    interrupted: "Ended early; a later one took it over",
+    budget_exhausted: "Stopped: budget used up. What it reached is kept.",
+    failed: "Ended by an error",
+  } satisfies Record<RunState, string>,
 
   cardNew: (title: string) => `Start a duty: ${title}`,
   cardClose: (title: string) => `End a duty: ${title}`,
@@ -111,6 +123,7 @@ const en = {
   proposalStates: {
     open: "Waiting for your decision", confirmed: "You agreed", declined: "You said no",
     withdrawn: "No longer applies · nothing was started or ended",
+    expired: "The time passed without your answer · nothing was started or ended",
   } satisfies Record<ProposalState, string>,
   confirmedNew: "You agreed · the duty is started",
   confirmedClose: "You agreed · the duty is ended",
@@ -129,6 +142,7 @@ const en = {
   ofCap: (spent: string, cap: string) => `${spent} of ${cap}`,
   look: "Look", lookSystem: "As the system", lookLight: "Light", lookDark: "Dark",
   language: "Language", device: "This device", owner: "Owner", zone: "Zone", server: "Server",
+  licences: "Licences of what this page is built from",
   forget: "Forget this pairing",
   forgetWhat: "Removes the key from this browser. Unsent messages go with it. Records stay.",
   forgetYes: "Forget it", forgetNo: "Keep it",
@@ -149,10 +163,10 @@ const zh: Words = {
 
   pairTitle: "配对这台设备",
   pairLead: "Adjutant 在你自己的电脑上运行。配对码用来证明这个浏览器是你的。",
-  pairHow: "在运行 Adjutant 的电脑上取得配对码：",
+  pairHow: "配对码显示在运行 Adjutant 的电脑上。",
   pairCode: "配对码", pairName: "这台设备的名称",
   pairButton: "配对这台设备", pairing: "正在配对…",
-  pairRefused: "配对码有误、已用过或已过期。请用上面的命令重新取得。",
+  pairRefused: "配对码有误、已用过或已过期。请在运行 Adjutant 的电脑上重新取得。",
   pairUnreachable: "Adjutant 没有应答。请先在它的电脑上启动，然后再试。",
   pairRevoked: "这台设备的配对已失效。请取得新的配对码重新配对。",
   pairShape: "配对码由 8 个字母或数字组成，例如 ABCD-EFGH。",
@@ -189,7 +203,7 @@ const zh: Words = {
   nextWake: (at) => `下次唤醒 ${at}`, noWake: "没有计划中的唤醒",
   back: "全部事务", goal: "委托内容", doneWhen: "完成条件", waitingFor: "正在等待",
   plan: "计划中的唤醒", reach: "已用", runs: "历次唤醒",
-  evidence: "依据", authority: "由谁认定",
+  evidence: (what) => `依据：${what}`, authority: (who) => `由谁认定：${who}`,
   noConditions: "没有写明终点：一直进行到你停止为止。", noWaits: "没有在等待的事。",
   noPlan: "没有计划中的唤醒。", noRuns: "还没有被唤醒过。",
   due: (at) => `最迟 ${at}`, next: (at) => `下次 ${at}`,
@@ -204,17 +218,23 @@ const zh: Words = {
   },
   stop: "停止", stopAsk: "停止这项事务", stopKeep: "继续进行", resume: "恢复",
   stopWhat: (plans, waits) =>
-    `不再有新的唤醒：${plans} 个计划和 ${waits} 个等待都不会再唤醒它。已经发出的仍然有效。可以恢复。`,
+    "不再有新的唤醒。" +
+    (plans + waits > 0 ? `计划 ${plans} 个、等待 ${waits} 个，都不会再唤醒它。` : "") +
+    "已经发出的仍然有效。之后可以恢复。",
   stopping: "已提交停止 · 尚未确认",
   stopOffline: "尚未停止：没有连接",
   resuming: "已提交恢复 · 尚未确认",
 
-  parts: {
-    open: "等待中", waiting: "等待中", registered: "等待中", armed: "等待中", satisfied: "已等到",
-    expired: "时间已过，没有等到", cancelled: "已撤回", active: "有效",
-    paused: "已暂停", stopped: "已停止", ended: "已结束", closed: "已结束", running: "进行中",
-    queued: "排队中", done: "已完成", finished: "已完成", completed: "已完成",
-    interrupted: "中断，由后一次接续", failed: "提前结束",
+  waitStates: {
+    open: "尚未等到", satisfied: "已等到", timed_out: "时间已过，没有等到", cancelled: "不再等待",
+  },
+  scheduleStates: {
+    active: "有效", paused: "暂停：事务已停止", closed: "已结束", expired: "已结束：最后一天已过",
+  },
+  runStates: {
+    running: "进行中", lost: "进程中断，会自行接续", sleeping: "暂时无法询问模型，稍后再试",
+    completed: "已完成", interrupted: "提前结束，由后一次接续",
+    budget_exhausted: "已停：预算用尽。进度已保存。", failed: "因错误结束",
   },
 
   cardNew: (title) => `开始一项事务：${title}`,
@@ -239,6 +259,7 @@ const zh: Words = {
   proposalStates: {
     open: "等你决定", confirmed: "你已同意", declined: "你已否决",
     withdrawn: "已不适用 · 没有开始或结束任何事务",
+    expired: "期限已过，未收到你的决定 · 没有开始或结束任何事务",
   },
   confirmedNew: "你已同意 · 事务已开始",
   confirmedClose: "你已同意 · 事务已结束",
@@ -257,6 +278,7 @@ const zh: Words = {
   ofCap: (spent, cap) => `${spent} / ${cap}`,
   look: "外观", lookSystem: "跟随系统", lookLight: "浅色", lookDark: "深色",
   language: "语言", device: "这台设备", owner: "所有者", zone: "时区", server: "服务器",
+  licences: "本页所用软件的许可证",
   forget: "忘记这次配对",
   forgetWhat: "从这个浏览器移除密钥，未发出的消息一并移除。记录不受影响。",
   forgetYes: "忘记", forgetNo: "保留",
@@ -275,11 +297,9 @@ export function pickLang(languages: readonly string[]): Lang {
 }
 
 export function entryStateWords(entry: Entry, words: Words): string {
-  if (entry.kind === "user") {
-    return entry.state in words.user ? words.user[entry.state as UserState] : entry.state;
-  }
-  return entry.state in words.agentStates
-    ? words.agentStates[entry.state as AgentState] : entry.state;
+  return entry.kind === "user"
+    ? stateWords(words.user, entry.state as UserState)
+    : stateWords(words.agentStates, entry.state as AgentState);
 }
 
 export function proposalEndWords(
@@ -289,6 +309,7 @@ export function proposalEndWords(
   switch (state) {
     case "open":
     case "withdrawn":
+    case "expired":
       return words.proposalStates[state];
     case "confirmed":
       return opens ? words.confirmedNew : words.confirmedClose;
@@ -309,8 +330,7 @@ export function codeInFragment(fragment: string): string | null {
   return match?.[1] === undefined ? null : tidyCode(match[1]);
 }
 
-/** States of waits, schedules and runs; one the page does not know is shown as the record has it. */
-export function partStateWords(state: string, words: Words): string {
-  const known: Record<string, string> = words.parts;
-  return known[state] ?? state.replaceAll("_", " ");
+/** The words for a state; one newer than this page is shown as the record has it. */
+export function stateWords<S extends string>(known: Record<S, string>, state: S): string {
+  return (known as Record<string, string>)[state] ?? state.replaceAll("_", " ");
 }

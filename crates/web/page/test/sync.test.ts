@@ -3,7 +3,7 @@ import test from "node:test";
 import {
   backoffMs, groupOf, isGap, looseProposals, mergeEntries, planReread, receiptsDue, SignalReader,
 } from "../src/sync.js";
-import type { Change, Duty, Entry, Proposal } from "../src/types.js";
+import type { Change, Duty, Entry, Proposal, Run, Wait } from "../src/types.js";
 
 const duty = (id: string, more: Partial<Duty> = {}): Duty => ({
   id, title: id, state: "active", version: 1, goal: "", conditions: [], created_at: "",
@@ -19,7 +19,7 @@ const proposal = (id: string, more: Partial<Proposal> = {}): Proposal => ({
 });
 const changes = (...pairs: [string, string][]): Change[] =>
   pairs.map(([noun, id], at) => ({ seq: at + 1, noun, id }));
-const wait = { id: "w1", kind: "reply", key: "", due_at: null, state: "open" };
+const wait: Wait = { id: "w1", kind: "reply", key: "", due_at: null, state: "open" };
 
 test("a change rereads its record once, and parts of a known duty reread that duty", () => {
   const held = new Map([["d1", duty("d1", { waits: [wait] })]]);
@@ -49,6 +49,7 @@ test("an answer that cannot follow is a gap", () => {
     isGap(after, { changes: list, seq, more });
   assert.equal(gap(5, [one(6), one(9)], 9), false);
   assert.equal(gap(5, [], 5), false);
+  assert.equal(gap(5, [one(6), one(6)], 6), false);
   assert.equal(gap(5, [], 4), true);
   assert.equal(gap(5, [one(5)], 9), true);
   assert.equal(gap(5, [one(7), one(6)], 9), true);
@@ -84,7 +85,7 @@ test("an open proposal without a message is shown once, oldest first", () => {
 });
 
 test("a duty is grouped by what it means for the person", () => {
-  const run = { id: "r", state: "running", started_at: "", ended_at: null, steps: 1,
+  const run: Run = { id: "r", state: "running", started_at: "", ended_at: null, steps: 1,
     input_tokens: 0, output_tokens: 0, micro_usd: 0 };
   const open = [proposal("p", { duty: "asked" })];
   const group = (item: Duty) => groupOf(item, open);

@@ -26,7 +26,11 @@ export function Card({ proposal }: { proposal: Proposal }) {
       </p>
       <h3 lang={langOf(proposal.title)}>{title}</h3>
       {open
-        ? <><Terms proposal={proposal} /><Buttons proposal={proposal} /></>
+        ? <>
+            <Terms proposal={proposal} />
+            <AllDetails proposal={proposal} />
+            <Buttons proposal={proposal} />
+          </>
         : <details><summary>{words.details}</summary><Terms proposal={proposal} /></details>}
     </article>
   );
@@ -60,10 +64,7 @@ function Terms({ proposal }: { proposal: Proposal }) {
       <dt>{words.cardDone}</dt>
       {proposal.conditions.length === 0 && <dd>{words.noConditions}</dd>}
       {proposal.conditions.map((condition) => (
-        <dd key={condition.text} lang={langOf(condition.text)}>
-          {condition.text}
-          <span class="meta"> · {words.evidence}: {condition.evidence} · {words.authority}: {condition.authority}</span>
-        </dd>
+        <dd key={condition.text} lang={langOf(condition.text)}>{condition.text}</dd>
       ))}
       <dt>{words.whyAsked}</dt>
       <dd>{opens ? words.whyNew : words.whyClose}</dd>
@@ -72,11 +73,31 @@ function Terms({ proposal }: { proposal: Proposal }) {
       <dt>{words.ifNothing}</dt>
       <dd lang={langOf(proposal.if_nothing)}>{proposal.if_nothing}</dd>
       <dt>{words.afterwards}</dt>
-      <dd>
-        {opens ? words.afterNew : words.afterClose}
-        <span class="meta"> · {words.asked} {when(proposal.created_at)} · {words.digest} {shortDigest(proposal.digest)}</span>
-      </dd>
+      <dd>{opens ? words.afterNew : words.afterClose}</dd>
     </dl>
+  );
+}
+
+function AllDetails({ proposal }: { proposal: Proposal }) {
+  const words = s.words.value;
+  return (
+    <details>
+      <summary>{words.details}</summary>
+      <dl class="terms more-terms">
+        {proposal.conditions.map((condition) => [
+          <dt key={`${condition.text} name`}>{words.cardDone}</dt>,
+          <dd key={condition.text} lang={langOf(condition.text)}>
+            {condition.text}<br />
+            {words.evidence(condition.evidence)}<br />
+            {words.authority(condition.authority)}
+          </dd>,
+        ])}
+        <dt>{words.asked}</dt>
+        <dd>{when(proposal.created_at)}</dd>
+        <dt>{words.digest}</dt>
+        <dd>{shortDigest(proposal.digest)}</dd>
+      </dl>
+    </details>
   );
 }
 

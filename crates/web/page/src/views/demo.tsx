@@ -18,21 +18,21 @@ export function DemoStrip() {
     <section class="demo" aria-label={words.demoLabel}>
       <div class="demo-row">
         <div class="demo-clock">
-          <strong>{words.demoDay(story.day, story.of_days)}</strong>
-          <span class="demo-hour">{timeWords(now, zone, lang)}</span>
-          <span class="demo-date">{dayWords(now, now, zone, lang)}</span>
+          <p><strong>{words.demoDay(story.day, story.of_days)}</strong>
+            <span class="demo-hour">{timeWords(now, zone, lang)}</span></p>
+          <p class="demo-date">
+            <span>{dayWords(now, now, zone, lang)}</span>
+            <span>{words.plugs(story.plugs)}</span>
+          </p>
         </div>
-        <div class="demo-plug">
-          <span class="demo-count">{words.plugs(story.plugs)}</span>
-          {!story.done && (
-            <button type="button" class="plug" title={words.pullWhat} disabled={restarting}
-              onClick={() => void pullPlug()}>
-              <PlugIcon />{words.pull}
-            </button>
-          )}
-        </div>
+        {!story.done && (
+          <button type="button" class="plug" title={words.pullWhat} disabled={restarting}
+            onClick={() => void pullPlug()}>
+            <PlugIcon />{words.pull}
+          </button>
+        )}
       </div>
-      <progress class="demo-bar" max={story.of_days} value={progress(story.day, now, zone)}
+      <progress class="demo-bar" max={story.of_days} value={story.done ? story.of_days : progress(story.day, now, zone)}
         aria-label={words.demoDay(story.day, story.of_days)} />
       {story.done && story.summary
         ? <Summary summary={story.summary} />

@@ -6,9 +6,9 @@ import { resumeDuty, stopDuty } from "../actions.js";
 import { langOf, numberWords, usdWords, whenWords } from "../clock.js";
 import { isStopping } from "../outbox.js";
 import * as s from "../state.js";
-import { groupOf, GROUPS, isWaitOpen, type Group } from "../sync.js";
+import { groupOf, GROUPS, type Group } from "../sync.js";
 import type { Duty, Run, Schedule, Wait } from "../types.js";
-import { partStateWords } from "../words.js";
+import { stateWords } from "../words.js";
 import { Card } from "./card.js";
 import { AskIcon, BackIcon, MoonIcon, RunIcon, StopIcon, WaitIcon } from "./icons.js";
 
@@ -120,7 +120,7 @@ function Conditions({ duty }: { duty: Duty }) {
       {duty.conditions.map((condition) => (
         <li key={condition.text} lang={langOf(condition.text)}>
           {condition.text}
-          <span class="meta">{words.evidence}: {condition.evidence} · {words.authority}: {condition.authority}</span>
+          <span class="meta">{words.evidence(condition.evidence)} · {words.authority(condition.authority)}</span>
         </li>
       ))}
     </ul>
@@ -133,10 +133,10 @@ function Waits({ waits }: { waits: Wait[] }) {
   return (
     <ul>
       {waits.map((wait) => (
-        <li key={wait.id} class={isWaitOpen(wait.state) ? "" : "past"}>
+        <li key={wait.id} class={wait.state === "open" ? "" : "past"}>
           {wait.key === "" ? wait.kind : `${wait.kind} · ${wait.key}`}
           <span class="meta">
-            {partStateWords(wait.state, words)}
+            {stateWords(words.waitStates, wait.state)}
             {wait.due_at !== null && ` · ${words.due(when(wait.due_at))}`}
           </span>
         </li>
@@ -154,7 +154,7 @@ function Schedules({ schedules }: { schedules: Schedule[] }) {
         <li key={plan.id} lang={langOf(plan.words)}>
           {plan.words}
           <span class="meta">
-            {partStateWords(plan.state, words)}
+            {stateWords(words.scheduleStates, plan.state)}
             {plan.next_slot !== null && ` · ${words.next(when(plan.next_slot))}`}
             {plan.late_last && <span class="late"> · {words.lateLast}</span>}
           </span>
@@ -181,7 +181,7 @@ function RunRow({ run }: { run: Run }) {
   const tokens = words.tokens(numberWords(run.input_tokens, lang), numberWords(run.output_tokens, lang));
   return (
     <li>
-      {when(run.started_at)} · {partStateWords(run.state, words)}
+      {when(run.started_at)} · {stateWords(words.runStates, run.state)}
       <span class="meta">{words.steps(run.steps)} · {tokens} · {usdWords(run.micro_usd)}</span>
     </li>
   );
@@ -221,7 +221,7 @@ function Control({ duty }: { duty: Duty }) {
       </div>
     );
   }
-  const waits = duty.waits.filter((wait) => isWaitOpen(wait.state)).length;
+  const waits = duty.waits.filter((wait) => wait.state === "open").length;
   return (
     <div class="control asking" role="group" aria-label={words.stopAsk}>
       <p>{words.stopWhat(duty.schedules.length, waits)}</p>

@@ -34,6 +34,7 @@ export function More() {
         )}
         <Forget />
       </section>
+      <p class="meta"><a class="licences" href="/licences.txt">{words.licences}</a></p>
     </div>
   );
 }

@@ -21,14 +21,13 @@ export function deviceName(): string {
 
 export function Pair() {
   const words = s.words.value;
-  const [code, setCode] = useState("");
   const [name, setName] = useState(deviceName());
   const note = s.pairNote.value;
   const busy = note === "busy";
   const other = s.lang.value === "en" ? "zh" : "en";
   const submit = (event: Event) => {
     event.preventDefault();
-    const tidy = tidyCode(code);
+    const tidy = tidyCode(s.typedCode.value);
     if (tidy === null) s.pairNote.value = "shape";
     else void pair(tidy, name.trim() || deviceName());
   };
@@ -42,12 +41,12 @@ export function Pair() {
       <form class="pair-card" onSubmit={submit}>
         <h1>{words.pairTitle}</h1>
         <p>{words.pairLead}</p>
-        <p class="meta">{words.pairHow} <code>adjutant pair</code></p>
+        <p class="meta">{words.pairHow}</p>
         <label for="code">{words.pairCode}</label>
-        <input id="code" class="code" value={code} placeholder="ABCD-EFGH" autocomplete="off"
+        <input id="code" class="code" value={s.typedCode.value} placeholder="ABCD-EFGH" autocomplete="off"
           autocapitalize="characters" spellcheck={false} maxLength={12} disabled={busy}
           aria-describedby="pair-note"
-          onInput={(event) => setCode(event.currentTarget.value.toUpperCase())} />
+          onInput={(event) => { s.typedCode.value = event.currentTarget.value.toUpperCase(); }} />
         <label for="name">{words.pairName}</label>
         <input id="name" value={name} maxLength={60} autocomplete="off" disabled={busy}
           onInput={(event) => setName(event.currentTarget.value)} />

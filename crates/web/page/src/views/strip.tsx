@@ -24,7 +24,7 @@ export function Strip() {
 
 function showFirstCard() {
   requestAnimationFrame(() => requestAnimationFrame(() => {
-    document.querySelector(".card.open")?.scrollIntoView({ block: "center" });
+    document.querySelector(".card.open")?.scrollIntoView({ block: "start" });
   }));
 }
 
