@@ -1,4 +1,4 @@
-// The two parts of node's test runner that the tests use; the full types are not worth a package.
+// The few parts of node that the tests use; the full types are not worth a package.
 declare module "node:test" {
   export default function test(name: string, run: () => void | Promise<void>): void;
 }
@@ -9,4 +9,7 @@ declare module "node:assert/strict" {
     throws(run: () => void): void;
   };
   export default assert;
+}
+declare module "node:fs" {
+  export function readFileSync(path: string, encoding: "utf8"): string;
 }
