@@ -27,6 +27,8 @@ pub const URL_VARIABLE: &str = "ADJUTANT_TEST_POSTGRES";
 const START_TRIES_MAX: u32 = 5;
 const START_SECONDS_MAX: u32 = 60;
 const ROOT: u32 = 0;
+/// To be raised when a template is made in another way, so that older ones are not used.
+const TEMPLATE: u32 = 1;
 
 /// Why there is no PostgreSQL to test with; the text says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -289,7 +291,7 @@ fn home(runner: &Runner) -> Result<PathBuf, Unavailable> {
 /// A finished cluster to copy from: `initdb` takes a second or two, a copy a tenth of that.
 fn template(runner: &Runner, home: &Path) -> Result<PathBuf, Unavailable> {
     let version = runner.programs.to_string_lossy().replace('/', "-");
-    let ready = home.join(format!("template{version}"));
+    let ready = home.join(format!("template-{TEMPLATE}{version}"));
     if ready.exists() {
         return Ok(ready);
     }
