@@ -1,6 +1,6 @@
 // The page in a real browser against the stand-in server: what must hold while the plug is out.
-// Usage: npm run build, npm install --no-save playwright-core, node dev/flow.mjs [folder for pictures]
-// The browser is CHROMIUM or /usr/bin/chromium. Ends with 1 if anything does not hold.
+// Usage: npm run build, npm install --no-save playwright-core, node dev/flow.mjs [folder for
+// pictures] The browser is CHROMIUM or /usr/bin/chromium. Ends with 1 if anything does not hold.
 
 import { spawn } from "node:child_process";
 import { chromium } from "playwright-core";
@@ -8,13 +8,21 @@ import { chromium } from "playwright-core";
 const port = Number(process.env.PORT ?? 7179);
 const base = `http://127.0.0.1:${port}/`;
 const pictures = process.argv[2];
-const server = spawn(process.execPath, [new URL("mock.mjs", import.meta.url).pathname],
-  { env: { ...process.env, PORT: String(port) }, stdio: ["ignore", "pipe", "inherit"] });
+const server = spawn(process.execPath, [new URL("mock.mjs", import.meta.url).pathname], {
+  env: { ...process.env, PORT: String(port) },
+  stdio: ["ignore", "pipe", "inherit"],
+});
 await new Promise((ready) => server.stdout.once("data", ready));
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync"],
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
 });
 
 let failed = 0;
@@ -28,7 +36,8 @@ async function open(width, height) {
   const page = await context.newPage();
   page.on("pageerror", (error) => check("no error in the page", false, String(error)));
   page.on("console", (line) => {
-    if (line.type() === "error" && /policy|trusted/i.test(line.text())) check("policy kept", false, line.text());
+    if (line.type() === "error" && /policy|trusted/i.test(line.text()))
+      check("policy kept", false, line.text());
   });
   await page.goto(`${base}#code=ABCD-EFGH`);
   await page.waitForSelector(".message");
@@ -36,12 +45,24 @@ async function open(width, height) {
 }
 
 const text = (page, selector) => page.textContent(selector);
-const count = (page, words) => page.$$eval(".bubble", (all, start) =>
-  all.filter((bubble) => bubble.textContent.startsWith(start)).length, words);
-const pull = async (page) => { await page.click(".plug"); await page.waitForSelector(".link-plug"); };
-const connected = (page) => page.waitForFunction(() =>
-  document.querySelector(".link")?.textContent === "Up to date", null, { timeout: 10_000 });
-const say = async (page, words) => { await page.fill("textarea", words); await page.press("textarea", "Enter"); };
+const count = (page, words) =>
+  page.$$eval(
+    ".bubble",
+    (all, start) => all.filter((bubble) => bubble.textContent.startsWith(start)).length,
+    words,
+  );
+const pull = async (page) => {
+  await page.click(".plug");
+  await page.waitForSelector(".link-plug");
+};
+const connected = (page) =>
+  page.waitForFunction(() => document.querySelector(".link")?.textContent === "Up to date", null, {
+    timeout: 10_000,
+  });
+const say = async (page, words) => {
+  await page.fill("textarea", words);
+  await page.press("textarea", "Enter");
+};
 
 async function messages(phone, desk) {
   check("the code leaves the address", !phone.url().includes("code"), phone.url());
@@ -49,25 +70,38 @@ async function messages(phone, desk) {
   check("the strip says so", (await text(phone, ".link-plug")) === "Plug pulled · restarting…");
   await say(phone, "Written without power");
   await say(phone, "And a second one");
-  check("unsent is said", (await text(phone, ".unsent .meta")) === "Not sent yet – goes when connected");
+  check(
+    "unsent is said",
+    (await text(phone, ".unsent .meta")) === "Not sent yet – goes when connected",
+  );
   if (pictures) await phone.screenshot({ path: `${pictures}/plug.png` });
   await phone.waitForFunction(() => !document.querySelector(".unsent"), null, { timeout: 10_000 });
   check("sent once", (await count(phone, "Written without power")) === 1);
   await phone.waitForTimeout(4_500);
   const lines = (page) => page.$$eval(".message", (all) => all.map((one) => one.innerText));
   const [a, b] = [await lines(phone), await lines(desk)];
-  check("two devices show the same", JSON.stringify(a) === JSON.stringify(b), JSON.stringify([a, b]));
+  check(
+    "two devices show the same",
+    JSON.stringify(a) === JSON.stringify(b),
+    JSON.stringify([a, b]),
+  );
 }
 
 async function decisions(phone, desk) {
   await pull(desk);
   await desk.waitForTimeout(200);
   await desk.click(".card .effect");
-  check("no decision is kept for later", (await text(desk, ".decide .note")).startsWith("No connection"));
+  check(
+    "no decision is kept for later",
+    (await text(desk, ".decide .note")).startsWith("No connection"),
+  );
   await connected(desk);
   await desk.click(".card .effect");
   await phone.waitForSelector(".card.settled", { timeout: 10_000 });
-  check("the other device sees it", (await text(phone, ".card .tag")) === "You agreed · the duty is started");
+  check(
+    "the other device sees it",
+    (await text(phone, ".card .tag")) === "You agreed · the duty is started",
+  );
   check("nothing is left to decide", (await text(phone, ".strip")).includes("Nothing needs you"));
 }
 
@@ -79,9 +113,15 @@ async function stops(phone) {
   await phone.waitForTimeout(200);
   await phone.click(".duty-head .outline");
   await phone.click(".strong");
-  check("a stop is kept and said", (await text(phone, ".duty-head .note")) === "Not stopped yet – no connection");
-  await phone.waitForFunction(() =>
-    document.querySelector(".duty-state")?.textContent === "Stopped by you", null, { timeout: 10_000 });
+  check(
+    "a stop is kept and said",
+    (await text(phone, ".duty-head .note")) === "Not stopped yet – no connection",
+  );
+  await phone.waitForFunction(
+    () => document.querySelector(".duty-state")?.textContent === "Stopped by you",
+    null,
+    { timeout: 10_000 },
+  );
   check("and goes when connected", true);
 }
 
@@ -95,24 +135,43 @@ async function reload(phone) {
   await phone.waitForSelector(".message");
   await connected(phone);
   await phone.waitForTimeout(500);
-  check("a reload loses nothing and doubles nothing", (await count(phone, "Kept over a reload")) === 1);
+  check(
+    "a reload loses nothing and doubles nothing",
+    (await count(phone, "Kept over a reload")) === 1,
+  );
 }
 
 async function sizes(page) {
-  for (const [width, height] of [[320, 640], [390, 844], [768, 1024], [1100, 700], [1440, 900]]) {
+  for (const [width, height] of [
+    [320, 640],
+    [390, 844],
+    [768, 1024],
+    [1100, 700],
+    [1440, 900],
+  ]) {
     await page.setViewportSize({ width, height });
     for (const tab of ["chat", "duties", "more"]) {
       await page.click(`nav a[href="#/${tab}"]`);
       await page.waitForTimeout(80);
       const [wide, small] = await page.evaluate(() => [
-        [...document.querySelectorAll("#app *")].filter((part) => !part.closest(".reader") &&
-          part.getBoundingClientRect().right > innerWidth + 1).map((part) => part.className),
+        [...document.querySelectorAll("#app *")]
+          .filter(
+            (part) =>
+              !part.closest(".reader") && part.getBoundingClientRect().right > innerWidth + 1,
+          )
+          .map((part) => part.className),
         [...document.querySelectorAll("button, summary, input, textarea, nav a, .row")]
-          .filter((part) => part.getBoundingClientRect().width > 0 && part.getBoundingClientRect().height < 48)
+          .filter(
+            (part) =>
+              part.getBoundingClientRect().width > 0 && part.getBoundingClientRect().height < 48,
+          )
           .map((part) => part.className),
       ]);
-      check(`${width} ${tab}: all in view, targets of 48 px`, wide.length + small.length === 0,
-        JSON.stringify([wide, small]));
+      check(
+        `${width} ${tab}: all in view, targets of 48 px`,
+        wide.length + small.length === 0,
+        JSON.stringify([wide, small]),
+      );
       if (pictures) await page.screenshot({ path: `${pictures}/${width}-${tab}.png` });
     }
   }

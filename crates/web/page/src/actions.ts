@@ -15,7 +15,11 @@ export async function pair(code: string, name: string): Promise<void> {
   s.typedCode.value = code;
   try {
     const answer = await call<{ device: string; token: string }>(
-      { token: null, lang: s.lang.value }, "POST", "/v1/pair", { code, name });
+      { token: null, lang: s.lang.value },
+      "POST",
+      "/v1/pair",
+      { code, name },
+    );
     batch(() => {
       s.pairNote.value = null;
       s.typedCode.value = "";
@@ -38,7 +42,9 @@ export function forgetPairing(): void {
 /** Keeps the message on this device first, then sends it. False if it does not fit. */
 export function sendMessage(text: string): boolean {
   const before = s.outbox.value.items.length;
-  s.changeOutbox((held) => box.addMessage(held, newId(), text, new Date(s.now.value).toISOString()));
+  s.changeOutbox((held) =>
+    box.addMessage(held, newId(), text, new Date(s.now.value).toISOString()),
+  );
   const kept = s.outbox.value.items.length > before;
   if (kept) void flush();
   return kept;
@@ -89,8 +95,8 @@ export async function flush(): Promise<void> {
       else await sendOne(item.id, item.text);
     }
   } catch {
-    // No answer, or the server asks to wait: the item stays and goes again with the same id. A broken
-    // stream calls flush once it is back; this covers a stream that stayed up.
+    // No answer, or the server asks to wait: the item stays and goes again with the same id. A
+    // broken stream calls flush once it is back; this covers a stream that stayed up.
     setTimeout(() => void flush(), RETRY_MS);
   } finally {
     flushing = false;
@@ -121,7 +127,9 @@ function setDecision(proposal: string, decision: s.Decision | null): void {
   s.decisions.value = s.withEntry(s.decisions.value, proposal, decision);
 }
 
-/** The tap carries the digest of what was shown. Never kept for later, never sent twice by itself. */
+/**
+ * The tap carries the digest of what was shown. Never kept for later, never sent twice by itself.
+ */
 export async function decide(proposal: Proposal, yes: boolean): Promise<void> {
   const decision: s.Decision = { id: newId(), yes, note: null, busy: true };
   if (s.link.value.state !== "live") {

@@ -6,7 +6,10 @@ import type { Problem } from "./types.js";
 
 /** The server answered, and the answer is a problem (RFC 9457). */
 export class Refused extends Error {
-  constructor(readonly status: number, readonly detail: string) {
+  constructor(
+    readonly status: number,
+    readonly detail: string,
+  ) {
     super(`${status} ${detail}`);
   }
 }
@@ -16,7 +19,10 @@ export class Unreachable extends Error {}
 
 const REPLY_WAIT_MS = 15_000;
 
-export interface Caller { token: string | null; lang: Lang }
+export interface Caller {
+  token: string | null;
+  lang: Lang;
+}
 
 function headers(caller: Caller): Record<string, string> {
   const all: Record<string, string> = { "Accept-Language": caller.lang };
@@ -25,10 +31,16 @@ function headers(caller: Caller): Record<string, string> {
 }
 
 export async function call<T>(
-  caller: Caller, method: "GET" | "POST", path: string, body?: unknown,
+  caller: Caller,
+  method: "GET" | "POST",
+  path: string,
+  body?: unknown,
 ): Promise<T> {
   const request: RequestInit = {
-    method, headers: headers(caller), cache: "no-store", credentials: "omit",
+    method,
+    headers: headers(caller),
+    cache: "no-store",
+    credentials: "omit",
     signal: AbortSignal.timeout(REPLY_WAIT_MS),
   };
   if (body !== undefined) {
@@ -59,13 +71,16 @@ function detailOf(text: string, status: number): string {
 
 /** Opens the signal stream; the caller reads it and ends it through `abort`. */
 export async function openStream(
-  caller: Caller, abort: AbortSignal,
+  caller: Caller,
+  abort: AbortSignal,
 ): Promise<ReadableStreamDefaultReader<Uint8Array>> {
   let response: Response;
   try {
     response = await fetch("/v1/stream", {
       headers: { ...headers(caller), Accept: "text/event-stream" },
-      cache: "no-store", credentials: "omit", signal: abort,
+      cache: "no-store",
+      credentials: "omit",
+      signal: abort,
     });
   } catch (error) {
     throw new Unreachable(String(error));
@@ -83,6 +98,11 @@ export function newId(): string {
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
   const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)]
-    .join("-");
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    hex.slice(12, 16),
+    hex.slice(16, 20),
+    hex.slice(20),
+  ].join("-");
 }

@@ -51,7 +51,9 @@ function Tabs({ tab }: { tab: Tab }) {
   ];
   return (
     <nav class="tabs" aria-label={words.regions}>
-      <span class="brand" aria-hidden="true">Adjutant</span>
+      <span class="brand" aria-hidden="true">
+        Adjutant
+      </span>
       {tabs.map((item) => (
         <a key={item.name} href={item.href} aria-current={item.name === tab ? "page" : undefined}>
           {item.icon}

@@ -5,7 +5,13 @@ export type Lang = "en" | "zh";
 
 const formatters = new Map<string, Intl.DateTimeFormat>();
 
-interface Parts { year: string; month: string; day: string; weekday: string; time: string }
+interface Parts {
+  year: string;
+  month: string;
+  day: string;
+  weekday: string;
+  time: string;
+}
 
 function parts(at: number, zone: string, lang: Lang): Parts {
   const key = `${lang} ${zone}`;
@@ -13,15 +19,24 @@ function parts(at: number, zone: string, lang: Lang): Parts {
   if (!formatter) {
     const locale = lang === "zh" ? "zh-CN" : "en-GB";
     formatter = new Intl.DateTimeFormat(locale, {
-      timeZone: zone, year: "numeric", month: lang === "zh" ? "numeric" : "short", day: "numeric",
-      weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23",
+      timeZone: zone,
+      year: "numeric",
+      month: lang === "zh" ? "numeric" : "short",
+      day: "numeric",
+      weekday: "short",
+      hour: "2-digit",
+      minute: "2-digit",
+      hourCycle: "h23",
     });
     formatters.set(key, formatter);
   }
   const found = new Map(formatter.formatToParts(at).map((part) => [part.type, part.value]));
   const get = (name: Intl.DateTimeFormatPartTypes) => found.get(name) ?? "";
   return {
-    year: get("year"), month: get("month"), day: get("day"), weekday: get("weekday"),
+    year: get("year"),
+    month: get("month"),
+    day: get("day"),
+    weekday: get("weekday"),
     time: `${get("hour")}:${get("minute")}`,
   };
 }

@@ -7,7 +7,13 @@ import { flush, settleDecisions } from "./actions.js";
 import * as box from "./outbox.js";
 import * as s from "./state.js";
 import {
-  backoffMs, isGap, mergeEntries, planReread, receiptsDue, SignalReader, type Reread,
+  backoffMs,
+  isGap,
+  mergeEntries,
+  planReread,
+  receiptsDue,
+  SignalReader,
+  type Reread,
 } from "./sync.js";
 import type { Changes, Chat, Demo, Duty, Entry, Me, Proposal } from "./types.js";
 
@@ -35,7 +41,9 @@ export async function live(stop: AbortSignal): Promise<void> {
   let failures = 0;
   while (!stop.aborted) {
     try {
-      await connected(stop, () => { failures = 0; });
+      await connected(stop, () => {
+        failures = 0;
+      });
     } catch (error) {
       if (stop.aborted) return;
       if (error instanceof Refused && error.status === 401) return revoked();
@@ -110,7 +118,8 @@ async function catchUp(after: number): Promise<void> {
 }
 
 async function readAll(): Promise<void> {
-  // The sequence number is read first: a change during the reading is then read twice, never missed.
+  // The sequence number is read first: a change during the reading is then read twice, never
+  // missed.
   const who = await get<Me>("/v1/me");
   const [chat, duties, open, demo] = await Promise.all([
     get<Chat>(`/v1/chat?limit=${CHAT_PAGE}`),
@@ -194,14 +203,17 @@ async function apply(plan: Reread): Promise<void> {
 
 /** Settled proposals are not in the list of open ones, but their cards stay in the chat. */
 async function withMissing(
-  held: ReadonlyMap<string, Proposal>, entries: Entry[],
+  held: ReadonlyMap<string, Proposal>,
+  entries: Entry[],
 ): Promise<Map<string, Proposal>> {
   const all = new Map(held);
-  const missing = new Set(entries.map((entry) => entry.proposal)
-    .filter((id): id is string => id !== null && !all.has(id)));
+  const missing = new Set(
+    entries
+      .map((entry) => entry.proposal)
+      .filter((id): id is string => id !== null && !all.has(id)),
+  );
   const wanted = [...missing].slice(-MISSING_PROPOSALS_MAX);
-  const found = await Promise.all(wanted.map((id) =>
-    getIfThere<Proposal>(`/v1/proposals/${id}`)));
+  const found = await Promise.all(wanted.map((id) => getIfThere<Proposal>(`/v1/proposals/${id}`)));
   for (const proposal of present(found)) all.set(proposal.id, proposal);
   return all;
 }

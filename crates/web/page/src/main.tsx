@@ -9,7 +9,11 @@ import { live, readDemo } from "./live.js";
 import * as s from "./state.js";
 import { deviceName } from "./views/pair.js";
 import { codeInFragment } from "./words.js";
-import "./style.css";
+import "./style/theme.css";
+import "./style/shell.css";
+import "./style/chat.css";
+import "./style/duties.css";
+import "./style/sizes.css";
 
 const DEMO_EVERY_MS = 1_000;
 const TICK_MS = 15_000;
@@ -55,7 +59,9 @@ addEventListener("hashchange", () => {
   if (code === null) s.route.value = location.hash;
   else void start(code);
 });
-setInterval(() => { s.tick.value = Date.now(); }, TICK_MS);
+setInterval(() => {
+  s.tick.value = Date.now();
+}, TICK_MS);
 setInterval(() => {
   const due = s.demo.value !== null && !s.demo.value.done && s.link.value.state === "live";
   if (due && document.visibilityState === "visible") readDemo().catch(() => undefined);

@@ -3,8 +3,16 @@
 // Pure: the caller keeps the text of `write` in the browser's storage and does the sending.
 
 export type Item =
-  | { kind: "message"; id: string; text: string; at: string; state: "waiting" | "sent" | "refused";
-      tried: boolean; event: string | null; why: string | null }
+  | {
+      kind: "message";
+      id: string;
+      text: string;
+      at: string;
+      state: "waiting" | "sent" | "refused";
+      tried: boolean;
+      event: string | null;
+      why: string | null;
+    }
   | { kind: "stop"; id: string; duty: string; at: string; tried: boolean };
 
 export type MessageItem = Extract<Item, { kind: "message" }>;
@@ -28,7 +36,14 @@ export function textFits(text: string): boolean {
 export function addMessage(outbox: Outbox, id: string, text: string, at: string): Outbox {
   if (outbox.items.length >= OUTBOX_ITEMS_MAX || !textFits(text)) return outbox;
   const item: Item = {
-    kind: "message", id, text, at, state: "waiting", tried: false, event: null, why: null,
+    kind: "message",
+    id,
+    text,
+    at,
+    state: "waiting",
+    tried: false,
+    event: null,
+    why: null,
   };
   return { ...outbox, items: [...outbox.items, item] };
 }
@@ -52,7 +67,8 @@ export function nextToSend(outbox: Outbox): Item | null {
 
 function change(outbox: Outbox, id: string, patch: Partial<MessageItem>): Outbox {
   const items = outbox.items.map((item) =>
-    item.id === id ? ({ ...item, ...patch } as Item) : item);
+    item.id === id ? ({ ...item, ...patch } as Item) : item,
+  );
   return { ...outbox, items };
 }
 
@@ -75,9 +91,14 @@ export function remove(outbox: Outbox, id: string): Outbox {
 
 /** Sent messages leave once the record itself is in view, under either of its two ids. */
 export function settle(outbox: Outbox, ids: ReadonlySet<string>): Outbox {
-  const items = outbox.items.filter((item) =>
-    !(item.kind === "message" && item.state === "sent" &&
-      (ids.has(item.id) || (item.event !== null && ids.has(item.event)))));
+  const items = outbox.items.filter(
+    (item) =>
+      !(
+        item.kind === "message" &&
+        item.state === "sent" &&
+        (ids.has(item.id) || (item.event !== null && ids.has(item.event)))
+      ),
+  );
   return items.length === outbox.items.length ? outbox : { ...outbox, items };
 }
 
@@ -87,8 +108,9 @@ export function isFinalRefusal(status: number): boolean {
 }
 
 /**
- * After a new pairing: what never left goes on under the new device. What may have arrived under the
- * old one is not sent again by itself, for its id is unique only per device: the person decides.
+ * After a new pairing: what never left goes on under the new device. What may have arrived under
+ * the old one is not sent again by itself, for its id is unique only per device: the person
+ * decides.
  */
 export function adopt(outbox: Outbox, device: string, why: string): Outbox {
   if (outbox.device === device) return outbox;
@@ -124,6 +146,9 @@ function isItem(value: unknown): value is Item {
   const item = value as Record<string, unknown>;
   if (typeof item.id !== "string" || typeof item.at !== "string") return false;
   if (item.kind === "stop") return typeof item.duty === "string";
-  return item.kind === "message" && typeof item.text === "string" &&
-    ["waiting", "sent", "refused"].includes(item.state as string);
+  return (
+    item.kind === "message" &&
+    typeof item.text === "string" &&
+    ["waiting", "sent", "refused"].includes(item.state as string)
+  );
 }

@@ -10,11 +10,17 @@ import type { Demo, Duty, Entry, Me, Proposal } from "./types.js";
 import { pickLang, WORDS } from "./words.js";
 
 export type Look = "system" | "light" | "dark";
-export interface Pairing { token: string; device: string }
+export interface Pairing {
+  token: string;
+  device: string;
+}
 
 const KEYS = {
-  pairing: "adjutant.pairing", outbox: "adjutant.outbox", lang: "adjutant.lang",
-  look: "adjutant.look", draft: "adjutant.draft",
+  pairing: "adjutant.pairing",
+  outbox: "adjutant.outbox",
+  lang: "adjutant.lang",
+  look: "adjutant.look",
+  draft: "adjutant.draft",
 } as const;
 
 /** Storage can be full or switched off; the page then works until it is closed. */
@@ -38,7 +44,9 @@ function held(key: keyof typeof KEYS): string | null {
 export const storageFailed = signal(false);
 
 export const pairing = signal<Pairing | null>(readPairing());
-export const pairNote = signal<"refused" | "unreachable" | "revoked" | "shape" | "busy" | null>(null);
+export const pairNote = signal<"refused" | "unreachable" | "revoked" | "shape" | "busy" | null>(
+  null,
+);
 
 /** The code as typed or as it came in the address; kept until a pairing worked. */
 export const typedCode = signal("");
@@ -53,12 +61,20 @@ export const loaded = signal(false);
 export const readProblem = signal<string | null>(null);
 
 /** `asOf` is the records' own time of the last complete reading, in milliseconds. */
-export interface Link { state: "connecting" | "live" | "down"; asOf: number | null }
+export interface Link {
+  state: "connecting" | "live" | "down";
+  asOf: number | null;
+}
 export const link = signal<Link>({ state: "connecting", asOf: null });
 /** This page pulled the plug and has not been connected again since. */
 export const plugged = signal(false);
 
-export interface Decision { id: string; yes: boolean; note: string | null; busy: boolean }
+export interface Decision {
+  id: string;
+  yes: boolean;
+  note: string | null;
+  busy: boolean;
+}
 export const decisions = signal<ReadonlyMap<string, Decision>>(new Map());
 /** Answers to stop and resume that the person has to see, by duty. */
 export const dutyNotes = signal<ReadonlyMap<string, string>>(new Map());
@@ -79,7 +95,8 @@ export const now = computed(() => tick.value + clockOffset.value);
 export const zone = computed(() => knownZone(me.value?.zone ?? "UTC"));
 
 export const openProposals = computed(() =>
-  [...proposals.value.values()].filter((proposal) => proposal.state === "open"));
+  [...proposals.value.values()].filter((proposal) => proposal.state === "open"),
+);
 
 export function caller(): Caller {
   return { token: pairing.value?.token ?? null, lang: lang.value };
@@ -145,7 +162,8 @@ function readPairing(): Pairing | null {
   try {
     const found = JSON.parse(held("pairing") ?? "null") as Partial<Pairing> | null;
     return found && typeof found.token === "string" && typeof found.device === "string"
-      ? { token: found.token, device: found.device } : null;
+      ? { token: found.token, device: found.device }
+      : null;
   } catch {
     return null;
   }

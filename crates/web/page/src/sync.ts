@@ -1,5 +1,5 @@
-// How the page stays equal to the records: a signal says "changed, now at 43", the page asks for the
-// changes after the last one it holds, and rereads what they name. Pure: no clock, no network.
+// How the page stays equal to the records: a signal says "changed, now at 43", the page asks for
+// the changes after the last one it holds, and rereads what they name. Pure: no clock, no network.
 
 import type { Change, Changes, Duty, Entry, Proposal, RunState } from "./types.js";
 
@@ -60,7 +60,9 @@ function dutyOf(id: string, duties: ReadonlyMap<string, Duty>): string | null {
   return null;
 }
 
-/** The answer cannot follow on from `after`: another store, a restored backup, or pruned changes. */
+/**
+ * The answer cannot follow on from `after`: another store, a restored backup, or pruned changes.
+ */
 export function isGap(after: number, answer: Changes): boolean {
   if (answer.seq < after) return true;
   let last = after + 1;

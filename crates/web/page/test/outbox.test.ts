@@ -22,7 +22,13 @@ test("a try without an answer goes again as the same item", () => {
   const tried = box.read(box.write(box.markTried(with2(), "m1")), "d1");
   const next = box.nextToSend(tried);
   assert.deepEqual(next, {
-    kind: "message", id: "m1", text: "one", at: "t1", state: "waiting", tried: true, event: null,
+    kind: "message",
+    id: "m1",
+    text: "one",
+    at: "t1",
+    state: "waiting",
+    tried: true,
+    event: null,
     why: null,
   });
 });
@@ -31,13 +37,18 @@ test("a sent message leaves when its record is in view, under either id, and not
   const sent = box.markSent(with2(), "m1", "e1");
   assert.equal(box.settle(sent, new Set(["m2", "other"])), sent);
   for (const id of ["m1", "e1"]) {
-    assert.deepEqual(box.settle(sent, new Set([id])).items.map((item) => item.id), ["m2"]);
+    assert.deepEqual(
+      box.settle(sent, new Set([id])).items.map((item) => item.id),
+      ["m2"],
+    );
   }
 });
 
 test("the text limit counts bytes, and the outbox is bounded", () => {
-  assert.deepEqual(["", "a".repeat(32_000), "a".repeat(32_001), "汉".repeat(10_667)].map(box.textFits),
-    [false, true, false, false]);
+  assert.deepEqual(
+    ["", "a".repeat(32_000), "a".repeat(32_001), "汉".repeat(10_667)].map(box.textFits),
+    [false, true, false, false],
+  );
   let outbox = empty;
   for (let at = 0; at < 201; at += 1) outbox = box.addMessage(outbox, `m${at}`, "x", "t");
   assert.equal(outbox.items.length, box.OUTBOX_ITEMS_MAX);
@@ -45,10 +56,20 @@ test("the text limit counts bytes, and the outbox is bounded", () => {
 
 test("a new pairing sends what never left and asks about what may have arrived", () => {
   const before = box.markTried(box.addStop(with2(), "s1", "duty", "t"), "m1");
-  const after = box.adopt(box.markSent(box.addMessage(before, "m3", "x", "t"), "m3", "e3"), "d2", "why");
+  const after = box.adopt(
+    box.markSent(box.addMessage(before, "m3", "x", "t"), "m3", "e3"),
+    "d2",
+    "why",
+  );
   assert.equal(after.device, "d2");
-  assert.deepEqual(after.items.map((item) => [item.id, item.kind === "message" ? item.state : "stop"]),
-    [["m1", "refused"], ["m2", "waiting"], ["s1", "stop"]]);
+  assert.deepEqual(
+    after.items.map((item) => [item.id, item.kind === "message" ? item.state : "stop"]),
+    [
+      ["m1", "refused"],
+      ["m2", "waiting"],
+      ["s1", "stop"],
+    ],
+  );
   assert.equal(box.adopt(after, "d2", "why"), after);
 });
 
@@ -56,11 +77,20 @@ test("damaged or foreign storage is an empty outbox, damaged items are left out"
   for (const text of [null, "", "{", "[]", '{"v":2,"device":"d","items":[]}']) {
     assert.deepEqual(box.read(text, "d1"), empty);
   }
-  const mixed = JSON.stringify({ v: 1, device: "d1", items: [{ kind: "message" }, null, with2().items[0]] });
-  assert.deepEqual(box.read(mixed, "d1").items.map((item) => item.id), ["m1"]);
+  const mixed = JSON.stringify({
+    v: 1,
+    device: "d1",
+    items: [{ kind: "message" }, null, with2().items[0]],
+  });
+  assert.deepEqual(
+    box.read(mixed, "d1").items.map((item) => item.id),
+    ["m1"],
+  );
 });
 
 test("only an answer that would come again is final", () => {
-  assert.deepEqual([400, 401, 404, 408, 409, 413, 429, 500, 503].filter(box.isFinalRefusal),
-    [400, 404, 409, 413]);
+  assert.deepEqual(
+    [400, 401, 404, 408, 409, 413, 429, 500, 503].filter(box.isFinalRefusal),
+    [400, 404, 409, 413],
+  );
 });

@@ -1,21 +1,59 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  backoffMs, groupOf, isGap, looseProposals, mergeEntries, planReread, receiptsDue, SignalReader,
+  backoffMs,
+  groupOf,
+  isGap,
+  looseProposals,
+  mergeEntries,
+  planReread,
+  receiptsDue,
+  SignalReader,
 } from "../src/sync.js";
 import type { Change, Duty, Entry, Proposal, Run, Wait } from "../src/types.js";
 
 const duty = (id: string, more: Partial<Duty> = {}): Duty => ({
-  id, title: id, state: "active", version: 1, goal: "", conditions: [], created_at: "",
-  next_wake: null, waits: [], schedules: [], runs: [], spent_micro_usd: 0, state_line: "", ...more,
+  id,
+  title: id,
+  state: "active",
+  version: 1,
+  goal: "",
+  conditions: [],
+  created_at: "",
+  next_wake: null,
+  waits: [],
+  schedules: [],
+  runs: [],
+  spent_micro_usd: 0,
+  state_line: "",
+  ...more,
 });
 const entry = (seq: number, id: string, more: Partial<Entry> = {}): Entry => ({
-  seq, kind: "agent", id, text: id, at: "", state: "queued", duty: null, proposal: null,
-  late: false, ...more,
+  seq,
+  kind: "agent",
+  id,
+  text: id,
+  at: "",
+  state: "queued",
+  duty: null,
+  proposal: null,
+  late: false,
+  ...more,
 });
 const proposal = (id: string, more: Partial<Proposal> = {}): Proposal => ({
-  id, kind: "new_duty", duty: null, title: "", goal: "", conditions: [], schedules: [],
-  until: null, if_nothing: "", digest: "", state: "open", created_at: "", ...more,
+  id,
+  kind: "new_duty",
+  duty: null,
+  title: "",
+  goal: "",
+  conditions: [],
+  schedules: [],
+  until: null,
+  if_nothing: "",
+  digest: "",
+  state: "open",
+  created_at: "",
+  ...more,
 });
 const changes = (...pairs: [string, string][]): Change[] =>
   pairs.map(([noun, id], at) => ({ seq: at + 1, noun, id }));
@@ -23,10 +61,20 @@ const wait: Wait = { id: "w1", kind: "reply", key: "", due_at: null, state: "ope
 
 test("a change rereads its record once, and parts of a known duty reread that duty", () => {
   const held = new Map([["d1", duty("d1", { waits: [wait] })]]);
-  const came = changes(["message", "m1"], ["message", "m1"], ["event", "e1"], ["proposal", "p1"],
-    ["wait", "w1"], ["duty", "d2"]);
+  const came = changes(
+    ["message", "m1"],
+    ["message", "m1"],
+    ["event", "e1"],
+    ["proposal", "p1"],
+    ["wait", "w1"],
+    ["duty", "d2"],
+  );
   assert.deepEqual(planReread(came, held), {
-    chat: ["m1", "e1"], duties: ["d1", "d2"], proposals: ["p1"], allDuties: false, allChat: false,
+    chat: ["m1", "e1"],
+    duties: ["d1", "d2"],
+    proposals: ["p1"],
+    allDuties: false,
+    allChat: false,
   });
 });
 
@@ -68,33 +116,56 @@ test("two devices at one sequence hold equal lists, in whatever order the entrie
 
 test("receipts cover what this device holds and nobody has acknowledged", () => {
   const list = [
-    entry(1, "user", { kind: "user", state: "received" }), entry(2, "new"),
-    entry(3, "notice", { kind: "notice", state: "uncertain" }), entry(4, "told"),
-    entry(5, "done", { state: "delivered" }), entry(6, "gone", { state: "dropped" }),
+    entry(1, "user", { kind: "user", state: "received" }),
+    entry(2, "new"),
+    entry(3, "notice", { kind: "notice", state: "uncertain" }),
+    entry(4, "told"),
+    entry(5, "done", { state: "delivered" }),
+    entry(6, "gone", { state: "dropped" }),
   ];
   assert.deepEqual(receiptsDue(list, new Set(["told"])), ["new", "notice"]);
 });
 
 test("an open proposal without a message is shown once, oldest first", () => {
   const list = [
-    proposal("late", { created_at: "2026-01-02" }), proposal("early", { created_at: "2026-01-01" }),
-    proposal("carried"), proposal("settled", { state: "declined" }),
+    proposal("late", { created_at: "2026-01-02" }),
+    proposal("early", { created_at: "2026-01-01" }),
+    proposal("carried"),
+    proposal("settled", { state: "declined" }),
   ];
   const shown = looseProposals(list, [entry(1, "m", { proposal: "carried" })]);
-  assert.deepEqual(shown.map((item) => item.id), ["early", "late"]);
+  assert.deepEqual(
+    shown.map((item) => item.id),
+    ["early", "late"],
+  );
 });
 
 test("a duty is grouped by what it means for the person", () => {
-  const run: Run = { id: "r", state: "running", started_at: "", ended_at: null, steps: 1,
-    input_tokens: 0, output_tokens: 0, micro_usd: 0 };
+  const run: Run = {
+    id: "r",
+    state: "running",
+    started_at: "",
+    ended_at: null,
+    steps: 1,
+    input_tokens: 0,
+    output_tokens: 0,
+    micro_usd: 0,
+  };
   const open = [proposal("p", { duty: "asked" })];
   const group = (item: Duty) => groupOf(item, open);
-  assert.deepEqual([
-    group(duty("asked")), group(duty("a", { state: "close_proposed" })),
-    group(duty("b", { runs: [run], waits: [wait] })), group(duty("c", { waits: [wait] })),
-    group(duty("d")), group(duty("e", { waits: [{ ...wait, state: "satisfied" }] })),
-    group(duty("f", { state: "stopped", runs: [run] })), group(duty("g", { state: "closed" })),
-  ], ["needs", "needs", "working", "waiting", "quiet", "quiet", "ended", "ended"]);
+  assert.deepEqual(
+    [
+      group(duty("asked")),
+      group(duty("a", { state: "close_proposed" })),
+      group(duty("b", { runs: [run], waits: [wait] })),
+      group(duty("c", { waits: [wait] })),
+      group(duty("d")),
+      group(duty("e", { waits: [{ ...wait, state: "satisfied" }] })),
+      group(duty("f", { state: "stopped", runs: [run] })),
+      group(duty("g", { state: "closed" })),
+    ],
+    ["needs", "needs", "working", "waiting", "quiet", "quiet", "ended", "ended"],
+  );
 });
 
 test("the next try is never more than a second away", () => {
@@ -102,8 +173,9 @@ test("the next try is never more than a second away", () => {
 });
 
 test("signals are read whatever the pieces are cut into", () => {
-  const stream = ": hello\n\nevent: changed\ndata: {\"seq\":43}\r\n\r\nevent: other\ndata: {\"seq\":9}\n\n" +
-    "event: changed\ndata: not json\n\nevent: changed\ndata: {\"seq\":44}\n\n";
+  const stream =
+    ': hello\n\nevent: changed\ndata: {"seq":43}\r\n\r\nevent: other\ndata: {"seq":9}\n\n' +
+    'event: changed\ndata: not json\n\nevent: changed\ndata: {"seq":44}\n\n';
   for (const size of [1, 7, 1000]) {
     const reader = new SignalReader();
     const heard: number[] = [];

@@ -25,13 +25,18 @@ export function Card({ proposal }: { proposal: Proposal }) {
         {proposalEndWords(proposal.kind, proposal.state, words)}
       </p>
       <h3 lang={langOf(proposal.title)}>{title}</h3>
-      {open
-        ? <>
-            <Terms proposal={proposal} />
-            <AllDetails proposal={proposal} />
-            <Buttons proposal={proposal} />
-          </>
-        : <details><summary>{words.details}</summary><Terms proposal={proposal} /></details>}
+      {open ? (
+        <>
+          <Terms proposal={proposal} />
+          <AllDetails proposal={proposal} />
+          <Buttons proposal={proposal} />
+        </>
+      ) : (
+        <details>
+          <summary>{words.details}</summary>
+          <Terms proposal={proposal} />
+        </details>
+      )}
     </article>
   );
 }
@@ -64,7 +69,9 @@ function Terms({ proposal }: { proposal: Proposal }) {
       <dt>{words.cardDone}</dt>
       {proposal.conditions.length === 0 && <dd>{words.noConditions}</dd>}
       {proposal.conditions.map((condition) => (
-        <dd key={condition.text} lang={langOf(condition.text)}>{condition.text}</dd>
+        <dd key={condition.text} lang={langOf(condition.text)}>
+          {condition.text}
+        </dd>
       ))}
       <dt>{words.whyAsked}</dt>
       <dd>{opens ? words.whyNew : words.whyClose}</dd>
@@ -87,8 +94,10 @@ function AllDetails({ proposal }: { proposal: Proposal }) {
         {proposal.conditions.map((condition) => [
           <dt key={`${condition.text} name`}>{words.cardDone}</dt>,
           <dd key={condition.text} lang={langOf(condition.text)}>
-            {condition.text}<br />
-            {words.evidence(condition.evidence)}<br />
+            {condition.text}
+            <br />
+            {words.evidence(condition.evidence)}
+            <br />
             {words.authority(condition.authority)}
           </dd>,
         ])}
@@ -131,7 +140,7 @@ function Buttons({ proposal }: { proposal: Proposal }) {
         </button>
       </div>
       <p class={decision?.note ? "note warn" : "note"} role="status">
-        {busy ? words.deciding : decision?.note ?? ""}
+        {busy ? words.deciding : (decision?.note ?? "")}
       </p>
     </div>
   );

@@ -28,7 +28,9 @@ export function Chat() {
     if (follow.current) toEnd();
   });
   useEffect(() => {
-    const settle = new ResizeObserver(() => { if (follow.current) toEnd(); });
+    const settle = new ResizeObserver(() => {
+      if (follow.current) toEnd();
+    });
     if (log.current) settle.observe(log.current);
     return () => settle.disconnect();
   }, []);
@@ -41,11 +43,19 @@ export function Chat() {
   const empty = s.loaded.value && s.entries.value.length + waiting.length + loose.length === 0;
   return (
     <div class="chat">
-      <div class="log" ref={log} onScroll={onScroll} tabIndex={0} role="log" aria-live="polite"
-        aria-label={words.chatLog}>
+      <div
+        class="log"
+        ref={log}
+        onScroll={onScroll}
+        tabIndex={0}
+        role="log"
+        aria-live="polite"
+        aria-label={words.chatLog}
+      >
         <div class="column">
-          {s.readProblem.value !== null &&
-            <p class="fault">{words.rereadFailed(s.readProblem.value)}</p>}
+          {s.readProblem.value !== null && (
+            <p class="fault">{words.rereadFailed(s.readProblem.value)}</p>
+          )}
           {s.moreBefore.value && (
             <button type="button" class="text earlier" onClick={() => void readEarlier()}>
               {words.earlier}
@@ -53,16 +63,31 @@ export function Chat() {
           )}
           {empty && <p class="empty">{words.chatEmpty}</p>}
           <Entries entries={s.entries.value} />
-          {loose.map((proposal) => <Card key={proposal.id} proposal={proposal} />)}
-          {waiting.map((item) => <Unsent key={item.id} item={item} />)}
+          {loose.map((proposal) => (
+            <Card key={proposal.id} proposal={proposal} />
+          ))}
+          {waiting.map((item) => (
+            <Unsent key={item.id} item={item} />
+          ))}
         </div>
       </div>
       {away && (
-        <button type="button" class="newest" onClick={() => { follow.current = true; toEnd(); }}>
+        <button
+          type="button"
+          class="newest"
+          onClick={() => {
+            follow.current = true;
+            toEnd();
+          }}
+        >
           {words.toNewest}
         </button>
       )}
-      <Composer onSent={() => { follow.current = true; }} />
+      <Composer
+        onSent={() => {
+          follow.current = true;
+        }}
+      />
     </div>
   );
 }
@@ -87,7 +112,11 @@ function Entries({ entries }: { entries: Entry[] }) {
 function DayLine({ at }: { at: string }) {
   const today = dayKey(at, s.zone.value) === dayKey(s.now.value, s.zone.value);
   const day = dayWords(at, s.now.value, s.zone.value, s.lang.value);
-  return <p class="day"><span>{today ? `${s.words.value.today} · ${day}` : day}</span></p>;
+  return (
+    <p class="day">
+      <span>{today ? `${s.words.value.today} · ${day}` : day}</span>
+    </p>
+  );
 }
 
 function Message({ entry }: { entry: Entry }) {
@@ -100,12 +129,22 @@ function Message({ entry }: { entry: Entry }) {
       {shows && (
         <div class={`message from-${entry.kind}`}>
           <span class="reader">{words.speaker[entry.kind]}</span>
-          <p class="bubble" lang={langOf(entry.text)}>{entry.text}</p>
+          <p class="bubble" lang={langOf(entry.text)}>
+            {entry.text}
+          </p>
           <p class="meta">
             <time dateTime={entry.at}>{timeWords(entry.at, s.zone.value, s.lang.value)}</time>
             {entry.late && <span class="late"> · {words.late}</span>}
             <StateWords entry={entry} />
-            {duty && <> · <a href={`#/duties/${duty.id}`} lang={langOf(duty.title)}>{duty.title}</a></>}
+            {duty && (
+              <>
+                {" "}
+                ·{" "}
+                <a href={`#/duties/${duty.id}`} lang={langOf(duty.title)}>
+                  {duty.title}
+                </a>
+              </>
+            )}
           </p>
         </div>
       )}
@@ -115,8 +154,12 @@ function Message({ entry }: { entry: Entry }) {
 }
 
 function StateWords({ entry }: { entry: Entry }) {
-  const tone = entry.state === "uncertain" ? "unknown"
-    : entry.state === "failed" || entry.state === "dropped" ? "bad" : "";
+  const tone =
+    entry.state === "uncertain"
+      ? "unknown"
+      : entry.state === "failed" || entry.state === "dropped"
+        ? "bad"
+        : "";
   return <span class={tone}> · {entryStateWords(entry, s.words.value)}</span>;
 }
 
@@ -125,22 +168,28 @@ function Unsent({ item }: { item: MessageItem }) {
   return (
     <div class="message from-user unsent">
       <span class="reader">{words.speaker.user}</span>
-      <p class="bubble" lang={langOf(item.text)}>{item.text}</p>
-      {item.state === "refused"
-        ? (
-          <div class="refused">
-            <p class="meta bad">{words.notSentStay} · {item.why}</p>
-            <button type="button" class="text" onClick={() => takeBack(item)}>{words.takeBack}</button>
-            <button type="button" class="text" onClick={() => discard(item.id)}>{words.discard}</button>
-          </div>
-        )
-        : (
-          <p class="meta">
-            {item.state === "sent"
-              ? `${timeWords(item.at, s.zone.value, s.lang.value)} · ${words.user.received}`
-              : words.notSent}
+      <p class="bubble" lang={langOf(item.text)}>
+        {item.text}
+      </p>
+      {item.state === "refused" ? (
+        <div class="refused">
+          <p class="meta bad">
+            {words.notSentStay} · {item.why}
           </p>
-        )}
+          <button type="button" class="text" onClick={() => takeBack(item)}>
+            {words.takeBack}
+          </button>
+          <button type="button" class="text" onClick={() => discard(item.id)}>
+            {words.discard}
+          </button>
+        </div>
+      ) : (
+        <p class="meta">
+          {item.state === "sent"
+            ? `${timeWords(item.at, s.zone.value, s.lang.value)} · ${words.user.received}`
+            : words.notSent}
+        </p>
+      )}
     </div>
   );
 }
@@ -176,14 +225,35 @@ function Composer({ onSent }: { onSent: () => void }) {
     send();
   };
   return (
-    <form class="composer" onSubmit={(event) => { event.preventDefault(); send(); }}>
-      {note !== "" && <p class="note warn" role="status">{note}</p>}
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      {note !== "" && (
+        <p class="note warn" role="status">
+          {note}
+        </p>
+      )}
       <div class="composer-row">
-        <textarea ref={field} rows={1} value={text} aria-label={words.composer}
-          placeholder={words.composerHint} onKeyDown={onKeyDown}
-          onInput={(event) => s.setDraft(event.currentTarget.value)} />
-        <button type="submit" class="send" aria-label={words.send} title={words.send}
-          disabled={text.trim() === ""}>
+        <textarea
+          ref={field}
+          rows={1}
+          value={text}
+          aria-label={words.composer}
+          placeholder={words.composerHint}
+          onKeyDown={onKeyDown}
+          onInput={(event) => s.setDraft(event.currentTarget.value)}
+        />
+        <button
+          type="submit"
+          class="send"
+          aria-label={words.send}
+          title={words.send}
+          disabled={text.trim() === ""}
+        >
           <SendIcon />
         </button>
       </div>

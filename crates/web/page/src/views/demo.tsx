@@ -18,25 +18,39 @@ export function DemoStrip() {
     <section class="demo" aria-label={words.demoLabel}>
       <div class="demo-row">
         <div class="demo-clock">
-          <p><strong>{words.demoDay(story.day, story.of_days)}</strong>
-            <span class="demo-hour">{timeWords(now, zone, lang)}</span></p>
+          <p>
+            <strong>{words.demoDay(story.day, story.of_days)}</strong>
+            <span class="demo-hour">{timeWords(now, zone, lang)}</span>
+          </p>
           <p class="demo-date">
             <span>{dayWords(now, now, zone, lang)}</span>
             <span>{words.plugs(story.plugs)}</span>
           </p>
         </div>
         {!story.done && (
-          <button type="button" class="plug" title={words.pullWhat} disabled={restarting}
-            onClick={() => void pullPlug()}>
-            <PlugIcon />{words.pull}
+          <button
+            type="button"
+            class="plug"
+            title={words.pullWhat}
+            disabled={restarting}
+            onClick={() => void pullPlug()}
+          >
+            <PlugIcon />
+            {words.pull}
           </button>
         )}
       </div>
-      <progress class="demo-bar" max={story.of_days} value={story.done ? story.of_days : progress(story.day, now, zone)}
-        aria-label={words.demoDay(story.day, story.of_days)} />
-      {story.done && story.summary
-        ? <Summary summary={story.summary} />
-        : story.story !== "" && <p class="demo-story">{story.story}</p>}
+      <progress
+        class="demo-bar"
+        max={story.of_days}
+        value={story.done ? story.of_days : progress(story.day, now, zone)}
+        aria-label={words.demoDay(story.day, story.of_days)}
+      />
+      {story.done && story.summary ? (
+        <Summary summary={story.summary} />
+      ) : (
+        story.story !== "" && <p class="demo-story">{story.story}</p>
+      )}
     </section>
   );
 }

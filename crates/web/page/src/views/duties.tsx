@@ -24,12 +24,21 @@ export function Duties({ chosen }: { chosen: string | null }) {
       <div class="list">
         <h1 class="reader">{words.tabDuties}</h1>
         {s.duties.value.size === 0 && s.loaded.value && <p class="empty">{words.dutyEmpty}</p>}
-        {GROUPS.map((group) => <GroupOf key={group} group={group} chosen={chosen} />)}
+        {GROUPS.map((group) => (
+          <GroupOf key={group} group={group} chosen={chosen} />
+        ))}
       </div>
       {chosen !== null && (
         <div class="detail">
-          {duty ? <Detail key={duty.id} duty={duty} />
-            : s.loaded.value && <p class="empty">{words.dutyGone} <a href="#/duties">{words.back}</a></p>}
+          {duty ? (
+            <Detail key={duty.id} duty={duty} />
+          ) : (
+            s.loaded.value && (
+              <p class="empty">
+                {words.dutyGone} <a href="#/duties">{words.back}</a>
+              </p>
+            )
+          )}
         </div>
       )}
     </div>
@@ -37,7 +46,10 @@ export function Duties({ chosen }: { chosen: string | null }) {
 }
 
 const GROUP_ICONS = {
-  needs: <AskIcon />, working: <RunIcon />, waiting: <WaitIcon />, quiet: <MoonIcon />,
+  needs: <AskIcon />,
+  working: <RunIcon />,
+  waiting: <WaitIcon />,
+  quiet: <MoonIcon />,
   ended: <StopIcon />,
 } satisfies Record<Group, preact.JSX.Element>;
 
@@ -45,22 +57,31 @@ function GroupOf({ group, chosen }: { group: Group; chosen: string | null }) {
   const all = [...s.proposals.value.values()];
   const members = [...s.duties.value.values()]
     .filter((duty) => groupOf(duty, all) === group)
-    .sort((a, b) => (a.next_wake ?? "~").localeCompare(b.next_wake ?? "~") ||
-      a.created_at.localeCompare(b.created_at));
+    .sort(
+      (a, b) =>
+        (a.next_wake ?? "~").localeCompare(b.next_wake ?? "~") ||
+        a.created_at.localeCompare(b.created_at),
+    );
   if (members.length === 0) return null;
   const title = s.words.value.groups[group];
   const rows = members.map((duty) => <Row key={duty.id} duty={duty} chosen={duty.id === chosen} />);
   if (group === "ended") {
     return (
       <details class="group group-ended">
-        <summary>{GROUP_ICONS[group]}{title} · {members.length}</summary>
+        <summary>
+          {GROUP_ICONS[group]}
+          {title} · {members.length}
+        </summary>
         {rows}
       </details>
     );
   }
   return (
     <section class={`group group-${group}`}>
-      <h2>{GROUP_ICONS[group]}{title}</h2>
+      <h2>
+        {GROUP_ICONS[group]}
+        {title}
+      </h2>
       {rows}
     </section>
   );
@@ -70,8 +91,12 @@ function Row({ duty, chosen }: { duty: Duty; chosen: boolean }) {
   const words = s.words.value;
   return (
     <a class="row" href={`#/duties/${duty.id}`} aria-current={chosen ? "true" : undefined}>
-      <span class="row-title" lang={langOf(duty.title)}>{duty.title}</span>
-      <span class="row-state" lang={langOf(duty.state_line)}>{stateLine(duty)}</span>
+      <span class="row-title" lang={langOf(duty.title)}>
+        {duty.title}
+      </span>
+      <span class="row-state" lang={langOf(duty.state_line)}>
+        {stateLine(duty)}
+      </span>
       {duty.state === "active" && duty.next_wake !== null && (
         <span class="row-next">{words.nextWake(when(duty.next_wake))}</span>
       )}
@@ -88,28 +113,55 @@ function Detail({ duty }: { duty: Duty }) {
   const cards = s.openProposals.value.filter((proposal) => proposal.duty === duty.id);
   return (
     <article>
-      <a class="back" href="#/duties"><BackIcon />{words.back}</a>
+      <a class="back" href="#/duties">
+        <BackIcon />
+        {words.back}
+      </a>
       <header class="duty-head">
         <h2 lang={langOf(duty.title)}>{duty.title}</h2>
-        <p class="duty-state" lang={langOf(duty.state_line)}>{stateLine(duty)}</p>
+        <p class="duty-state" lang={langOf(duty.state_line)}>
+          {stateLine(duty)}
+        </p>
         <p class="meta">
           {duty.next_wake === null ? words.noWake : words.nextWake(when(duty.next_wake))}
-          {" · "}{words.version(duty.version)}{" · "}{words.since(when(duty.created_at))}
+          {" · "}
+          {words.version(duty.version)}
+          {" · "}
+          {words.since(when(duty.created_at))}
         </p>
         <Control duty={duty} />
       </header>
-      {cards.map((proposal) => <Card key={proposal.id} proposal={proposal} />)}
-      <Block title={words.goal}><p class="goal" lang={langOf(duty.goal)}>{duty.goal}</p></Block>
-      <Block title={words.doneWhen}><Conditions duty={duty} /></Block>
-      <Block title={words.waitingFor}><Waits waits={duty.waits} /></Block>
-      <Block title={words.plan}><Schedules schedules={duty.schedules} /></Block>
-      <Block title={words.runs}><Runs duty={duty} /></Block>
+      {cards.map((proposal) => (
+        <Card key={proposal.id} proposal={proposal} />
+      ))}
+      <Block title={words.goal}>
+        <p class="goal" lang={langOf(duty.goal)}>
+          {duty.goal}
+        </p>
+      </Block>
+      <Block title={words.doneWhen}>
+        <Conditions duty={duty} />
+      </Block>
+      <Block title={words.waitingFor}>
+        <Waits waits={duty.waits} />
+      </Block>
+      <Block title={words.plan}>
+        <Schedules schedules={duty.schedules} />
+      </Block>
+      <Block title={words.runs}>
+        <Runs duty={duty} />
+      </Block>
     </article>
   );
 }
 
 function Block({ title, children }: { title: string; children: preact.ComponentChildren }) {
-  return <section class="block"><h3>{title}</h3>{children}</section>;
+  return (
+    <section class="block">
+      <h3>{title}</h3>
+      {children}
+    </section>
+  );
 }
 
 function Conditions({ duty }: { duty: Duty }) {
@@ -120,7 +172,9 @@ function Conditions({ duty }: { duty: Duty }) {
       {duty.conditions.map((condition) => (
         <li key={condition.text} lang={langOf(condition.text)}>
           {condition.text}
-          <span class="meta">{words.evidence(condition.evidence)} · {words.authority(condition.authority)}</span>
+          <span class="meta">
+            {words.evidence(condition.evidence)} · {words.authority(condition.authority)}
+          </span>
         </li>
       ))}
     </ul>
@@ -169,8 +223,14 @@ function Runs({ duty }: { duty: Duty }) {
   if (duty.runs.length === 0) return <p class="meta">{words.noRuns}</p>;
   return (
     <>
-      <p class="meta">{words.spent} {usdWords(duty.spent_micro_usd)}</p>
-      <ul>{duty.runs.map((run) => <RunRow key={run.id} run={run} />)}</ul>
+      <p class="meta">
+        {words.spent} {usdWords(duty.spent_micro_usd)}
+      </p>
+      <ul>
+        {duty.runs.map((run) => (
+          <RunRow key={run.id} run={run} />
+        ))}
+      </ul>
     </>
   );
 }
@@ -178,11 +238,16 @@ function Runs({ duty }: { duty: Duty }) {
 function RunRow({ run }: { run: Run }) {
   const words = s.words.value;
   const lang = s.lang.value;
-  const tokens = words.tokens(numberWords(run.input_tokens, lang), numberWords(run.output_tokens, lang));
+  const tokens = words.tokens(
+    numberWords(run.input_tokens, lang),
+    numberWords(run.output_tokens, lang),
+  );
   return (
     <li>
       {when(run.started_at)} · {stateWords(words.runStates, run.state)}
-      <span class="meta">{words.steps(run.steps)} · {tokens} · {usdWords(run.micro_usd)}</span>
+      <span class="meta">
+        {words.steps(run.steps)} · {tokens} · {usdWords(run.micro_usd)}
+      </span>
     </li>
   );
 }
@@ -193,11 +258,20 @@ function Control({ duty }: { duty: Duty }) {
   const [asking, setAsking] = useState(false);
   const [resuming, setResuming] = useState(false);
   const note = s.dutyNotes.value.get(duty.id);
-  const noteLine = note === undefined ? null : <p class="note warn" role="status">{note}</p>;
+  const noteLine =
+    note === undefined ? null : (
+      <p class="note warn" role="status">
+        {note}
+      </p>
+    );
   if (duty.state === "closed") return noteLine;
   if (isStopping(s.outbox.value, duty.id)) {
     const down = s.link.value.state !== "live";
-    return <p class="note warn" role="status">{down ? words.stopOffline : words.stopping}</p>;
+    return (
+      <p class="note warn" role="status">
+        {down ? words.stopOffline : words.stopping}
+      </p>
+    );
   }
   if (duty.state === "stopped") {
     const resume = () => {
@@ -206,8 +280,16 @@ function Control({ duty }: { duty: Duty }) {
     };
     return (
       <div class="control">
-        <button type="button" class="outline" disabled={resuming} onClick={resume}>{words.resume}</button>
-        {resuming ? <p class="note" role="status">{words.resuming}</p> : noteLine}
+        <button type="button" class="outline" disabled={resuming} onClick={resume}>
+          {words.resume}
+        </button>
+        {resuming ? (
+          <p class="note" role="status">
+            {words.resuming}
+          </p>
+        ) : (
+          noteLine
+        )}
       </div>
     );
   }
@@ -215,7 +297,8 @@ function Control({ duty }: { duty: Duty }) {
     return (
       <div class="control">
         <button type="button" class="outline" onClick={() => setAsking(true)}>
-          <StopIcon />{words.stop}
+          <StopIcon />
+          {words.stop}
         </button>
         {noteLine}
       </div>
@@ -226,9 +309,19 @@ function Control({ duty }: { duty: Duty }) {
     <div class="control asking" role="group" aria-label={words.stopAsk}>
       <p>{words.stopWhat(duty.schedules.length, waits)}</p>
       <div class="buttons">
-        <button type="button" class="outline" onClick={() => setAsking(false)}>{words.stopKeep}</button>
-        <button type="button" class="outline strong"
-          onClick={() => { setAsking(false); stopDuty(duty.id); }}>{words.stopAsk}</button>
+        <button type="button" class="outline" onClick={() => setAsking(false)}>
+          {words.stopKeep}
+        </button>
+        <button
+          type="button"
+          class="outline strong"
+          onClick={() => {
+            setAsking(false);
+            stopDuty(duty.id);
+          }}
+        >
+          {words.stopAsk}
+        </button>
       </div>
     </div>
   );

@@ -15,26 +15,52 @@ export function More() {
       {me !== null && <Month me={me} />}
       <section class="block">
         <h3>{words.look}</h3>
-        <Choice name="look" value={s.look.value} choose={s.setLook} options={[
-          ["system", words.lookSystem], ["light", words.lookLight], ["dark", words.lookDark],
-        ]} />
+        <Choice
+          name="look"
+          value={s.look.value}
+          choose={s.setLook}
+          options={[
+            ["system", words.lookSystem],
+            ["light", words.lookLight],
+            ["dark", words.lookDark],
+          ]}
+        />
         <h3>{words.language}</h3>
-        <Choice<Lang> name="language" value={s.lang.value} choose={s.setLang} options={[
-          ["en", "English"], ["zh", "中文"],
-        ]} />
+        <Choice<Lang>
+          name="language"
+          value={s.lang.value}
+          choose={s.setLang}
+          options={[
+            ["en", "English"],
+            ["zh", "中文"],
+          ]}
+        />
       </section>
       <section class="block">
         <h3>{words.device}</h3>
         {me !== null && (
           <dl class="figures">
-            <div><dt>{words.owner}</dt><dd>{me.name}</dd></div>
-            <div><dt>{words.zone}</dt><dd>{me.zone}</dd></div>
-            <div><dt>{words.server}</dt><dd>{location.host}</dd></div>
+            <div>
+              <dt>{words.owner}</dt>
+              <dd>{me.name}</dd>
+            </div>
+            <div>
+              <dt>{words.zone}</dt>
+              <dd>{me.zone}</dd>
+            </div>
+            <div>
+              <dt>{words.server}</dt>
+              <dd>{location.host}</dd>
+            </div>
           </dl>
         )}
         <Forget />
       </section>
-      <p class="meta"><a class="licences" href="/licences.txt">{words.licences}</a></p>
+      <p class="meta">
+        <a class="licences" href="/licences.txt">
+          {words.licences}
+        </a>
+      </p>
     </div>
   );
 }
@@ -43,25 +69,48 @@ function Month({ me }: { me: Me }) {
   const words = s.words.value;
   const count = (value: number) => numberWords(value, s.lang.value);
   const month = me.month;
-  const cost = month.cap_micro_usd === null ? usdWords(month.micro_usd)
-    : words.ofCap(usdWords(month.micro_usd), usdWords(month.cap_micro_usd));
+  const cost =
+    month.cap_micro_usd === null
+      ? usdWords(month.micro_usd)
+      : words.ofCap(usdWords(month.micro_usd), usdWords(month.cap_micro_usd));
   return (
     <section class="block">
       <h3>{words.month}</h3>
       <dl class="figures">
-        <div><dt>{words.cost}</dt><dd>{cost}</dd></div>
-        <div><dt>{words.wakeups}</dt><dd>{count(month.wakeups)}</dd></div>
-        <div><dt>{words.calls}</dt><dd>{count(month.model_calls)}</dd></div>
-        <div><dt>{words.input}</dt><dd>{count(month.input_tokens)}</dd></div>
-        <div><dt>{words.cached}</dt><dd>{count(month.cached_tokens)}</dd></div>
-        <div><dt>{words.output}</dt><dd>{count(month.output_tokens)}</dd></div>
+        <div>
+          <dt>{words.cost}</dt>
+          <dd>{cost}</dd>
+        </div>
+        <div>
+          <dt>{words.wakeups}</dt>
+          <dd>{count(month.wakeups)}</dd>
+        </div>
+        <div>
+          <dt>{words.calls}</dt>
+          <dd>{count(month.model_calls)}</dd>
+        </div>
+        <div>
+          <dt>{words.input}</dt>
+          <dd>{count(month.input_tokens)}</dd>
+        </div>
+        <div>
+          <dt>{words.cached}</dt>
+          <dd>{count(month.cached_tokens)}</dd>
+        </div>
+        <div>
+          <dt>{words.output}</dt>
+          <dd>{count(month.output_tokens)}</dd>
+        </div>
       </dl>
     </section>
   );
 }
 
 interface ChoiceOf<T extends string> {
-  name: string; value: T; choose: (value: T) => void; options: [T, string][];
+  name: string;
+  value: T;
+  choose: (value: T) => void;
+  options: [T, string][];
 }
 
 function Choice<T extends string>({ name, value, choose, options }: ChoiceOf<T>) {
@@ -69,7 +118,12 @@ function Choice<T extends string>({ name, value, choose, options }: ChoiceOf<T>)
     <div class="choice" role="radiogroup" aria-label={name}>
       {options.map(([option, text]) => (
         <label key={option}>
-          <input type="radio" name={name} checked={option === value} onChange={() => choose(option)} />
+          <input
+            type="radio"
+            name={name}
+            checked={option === value}
+            onChange={() => choose(option)}
+          />
           <span>{text}</span>
         </label>
       ))}
@@ -82,15 +136,21 @@ function Forget() {
   const [asking, setAsking] = useState(false);
   if (!asking) {
     return (
-      <button type="button" class="outline" onClick={() => setAsking(true)}>{words.forget}</button>
+      <button type="button" class="outline" onClick={() => setAsking(true)}>
+        {words.forget}
+      </button>
     );
   }
   return (
     <div class="control asking" role="group" aria-label={words.forget}>
       <p>{words.forgetWhat}</p>
       <div class="buttons">
-        <button type="button" class="outline" onClick={() => setAsking(false)}>{words.forgetNo}</button>
-        <button type="button" class="outline strong" onClick={forgetPairing}>{words.forgetYes}</button>
+        <button type="button" class="outline" onClick={() => setAsking(false)}>
+          {words.forgetNo}
+        </button>
+        <button type="button" class="outline strong" onClick={forgetPairing}>
+          {words.forgetYes}
+        </button>
       </div>
     </div>
   );

@@ -8,14 +8,24 @@ import { tidyCode } from "../words.js";
 /** A first name for this device from what the browser says of itself; the person may change it. */
 export function deviceName(): string {
   const agent = navigator.userAgent;
-  const browser = /Firefox/.test(agent) ? "Firefox"
-    : /Edg\//.test(agent) ? "Edge"
-    : /Chrome|Chromium/.test(agent) ? "Chrome"
-    : /Safari/.test(agent) ? "Safari" : "Browser";
-  const system = /Android/.test(agent) ? "Android"
-    : /iPhone|iPad/.test(agent) ? "iPhone"
-    : /Mac OS/.test(agent) ? "Mac"
-    : /Windows/.test(agent) ? "Windows" : "Linux";
+  const browser = /Firefox/.test(agent)
+    ? "Firefox"
+    : /Edg\//.test(agent)
+      ? "Edge"
+      : /Chrome|Chromium/.test(agent)
+        ? "Chrome"
+        : /Safari/.test(agent)
+          ? "Safari"
+          : "Browser";
+  const system = /Android/.test(agent)
+    ? "Android"
+    : /iPhone|iPad/.test(agent)
+      ? "iPhone"
+      : /Mac OS/.test(agent)
+        ? "Mac"
+        : /Windows/.test(agent)
+          ? "Windows"
+          : "Linux";
   return `${browser} · ${system}`;
 }
 
@@ -35,21 +45,45 @@ export function Pair() {
     <main class="pair">
       <div class="pair-top">
         <span class="brand">Adjutant</span>
-        <button type="button" class="lang" lang={other === "zh" ? "zh-CN" : "en"}
-          title={words.otherLangLabel} onClick={() => s.setLang(other)}>{words.otherLang}</button>
+        <button
+          type="button"
+          class="lang"
+          lang={other === "zh" ? "zh-CN" : "en"}
+          title={words.otherLangLabel}
+          onClick={() => s.setLang(other)}
+        >
+          {words.otherLang}
+        </button>
       </div>
       <form class="pair-card" onSubmit={submit}>
         <h1>{words.pairTitle}</h1>
         <p>{words.pairLead}</p>
         <p class="meta">{words.pairHow}</p>
         <label for="code">{words.pairCode}</label>
-        <input id="code" class="code" value={s.typedCode.value} placeholder="ABCD-EFGH" autocomplete="off"
-          autocapitalize="characters" spellcheck={false} maxLength={12} disabled={busy}
+        <input
+          id="code"
+          class="code"
+          value={s.typedCode.value}
+          placeholder="ABCD-EFGH"
+          autocomplete="off"
+          autocapitalize="characters"
+          spellcheck={false}
+          maxLength={12}
+          disabled={busy}
           aria-describedby="pair-note"
-          onInput={(event) => { s.typedCode.value = event.currentTarget.value.toUpperCase(); }} />
+          onInput={(event) => {
+            s.typedCode.value = event.currentTarget.value.toUpperCase();
+          }}
+        />
         <label for="name">{words.pairName}</label>
-        <input id="name" value={name} maxLength={60} autocomplete="off" disabled={busy}
-          onInput={(event) => setName(event.currentTarget.value)} />
+        <input
+          id="name"
+          value={name}
+          maxLength={60}
+          autocomplete="off"
+          disabled={busy}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
         <button type="submit" class="effect" disabled={busy}>
           {busy ? words.pairing : words.pairButton}
         </button>

@@ -10,40 +10,68 @@ export function Strip() {
   const other = s.lang.value === "en" ? "zh" : "en";
   return (
     <div class="strip">
-      {open > 0
-        ? <a class="needs" href="#/chat" onClick={showFirstCard}>
-            <AskIcon />{words.needsYou(open)}
-          </a>
-        : <span class="calm">{s.loaded.value ? words.quietStrip : ""}</span>}
+      {open > 0 ? (
+        <a class="needs" href="#/chat" onClick={showFirstCard}>
+          <AskIcon />
+          {words.needsYou(open)}
+        </a>
+      ) : (
+        <span class="calm">{s.loaded.value ? words.quietStrip : ""}</span>
+      )}
       <LinkState />
-      <button type="button" class="lang" lang={other === "zh" ? "zh-CN" : "en"}
-        title={words.otherLangLabel} onClick={() => s.setLang(other)}>{words.otherLang}</button>
+      <button
+        type="button"
+        class="lang"
+        lang={other === "zh" ? "zh-CN" : "en"}
+        title={words.otherLangLabel}
+        onClick={() => s.setLang(other)}
+      >
+        {words.otherLang}
+      </button>
     </div>
   );
 }
 
 function showFirstCard() {
-  requestAnimationFrame(() => requestAnimationFrame(() => {
-    document.querySelector(".card.open")?.scrollIntoView({ block: "start" });
-  }));
+  requestAnimationFrame(() =>
+    requestAnimationFrame(() => {
+      document.querySelector(".card.open")?.scrollIntoView({ block: "start" });
+    }),
+  );
 }
 
 function LinkState() {
   const words = s.words.value;
   const { state, asOf } = s.link.value;
   if (s.plugged.value) {
-    return <span class="link link-plug" role="status"><PlugIcon />{words.plugged}</span>;
+    return (
+      <span class="link link-plug" role="status">
+        <PlugIcon />
+        {words.plugged}
+      </span>
+    );
   }
   const at = asOf === null ? null : timeWords(asOf, s.zone.value, s.lang.value);
   switch (state) {
     case "live":
-      return <span class="link" role="status"><CheckIcon />{words.live}</span>;
+      return (
+        <span class="link" role="status">
+          <CheckIcon />
+          {words.live}
+        </span>
+      );
     case "connecting":
-      return <span class="link" role="status"><WaitIcon />{words.connecting}</span>;
+      return (
+        <span class="link" role="status">
+          <WaitIcon />
+          {words.connecting}
+        </span>
+      );
     case "down":
       return (
         <span class="link link-down" role="status">
-          <CrossIcon />{at === null ? words.offlineNever : words.offline(at)}
+          <CrossIcon />
+          {at === null ? words.offlineNever : words.offline(at)}
         </span>
       );
   }
