@@ -53,17 +53,18 @@ pub(crate) fn append(
 }
 
 fn entry_hash(previous: Digest, n: i64, at: Timestamp, entry: &Entry) -> Digest {
-    let by = entry.by.map(|p| p.uuid().into_bytes()).unwrap_or_default();
-    let digest = entry.digest.unwrap_or(Digest::ZERO);
+    // Each part is hashed with its length, so that none and a principal of zeros differ.
+    let by = entry.by.map(|p| p.uuid().into_bytes());
+    let digest = entry.digest.as_ref();
     Digest::of_parts([
         previous.as_bytes().as_slice(),
         &n.to_be_bytes(),
         &at.micros().to_be_bytes(),
-        &by,
+        by.as_ref().map_or(&[], |by| by.as_slice()),
         entry.verb.as_bytes(),
         entry.noun.as_bytes(),
         entry.record.as_bytes(),
-        digest.as_bytes(),
+        digest.map_or(&[], |digest| digest.as_bytes().as_slice()),
     ])
 }
 

@@ -56,13 +56,15 @@ pub enum StoreError {
 pub type Result<T> = std::result::Result<T, StoreError>;
 
 impl StoreError {
-    /// Whether the connection that gave this error can no longer be used.
-    pub(crate) fn ends_connection(&self) -> bool {
-        matches!(self, StoreError::Unavailable(_) | StoreError::OutcomeUnknown)
+    /// Whether a COMMIT that gave this error may have happened all the same.
+    pub(crate) fn leaves_doubt(&self) -> bool {
+        matches!(self, StoreError::Unavailable(_) | StoreError::Sql { .. })
     }
 
     pub(crate) fn sqlite(statement: &'static str, error: &rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode::{ConstraintViolation, DatabaseBusy, DatabaseLocked, DiskFull};
+        use rusqlite::ErrorCode::{
+            ConstraintViolation, DatabaseBusy, DatabaseLocked, DiskFull, OperationInterrupted,
+        };
         match error {
             rusqlite::Error::SqliteFailure(code, message) => {
                 let text = message.clone().unwrap_or_else(|| code.to_string());
@@ -72,7 +74,8 @@ impl StoreError {
                     }
                     ConstraintViolation => StoreError::Refused(format!("{statement}: {text}")),
                     DiskFull => StoreError::Full,
-                    DatabaseBusy | DatabaseLocked => StoreError::Busy,
+                    // Interrupted: a read that took too long.
+                    DatabaseBusy | DatabaseLocked | OperationInterrupted => StoreError::Busy,
                     _ => StoreError::Sql { statement, message: format!("{text} ({code})") },
                 }
             }
@@ -83,7 +86,10 @@ impl StoreError {
     pub(crate) fn postgres(statement: &'static str, error: &postgres::Error) -> Self {
         use postgres::error::SqlState as S;
         let Some(db) = error.as_db_error() else {
-            return if error.is_closed() || std::error::Error::source(error).is_some() {
+            // Any other cause, such as a parameter of a wrong type, is a defect and not the network.
+            let cause = std::error::Error::source(error);
+            let is_io = cause.is_some_and(|cause| cause.is::<std::io::Error>());
+            return if error.is_closed() || is_io {
                 StoreError::Unavailable(describe(error))
             } else {
                 StoreError::Sql { statement, message: describe(error) }
@@ -98,13 +104,22 @@ impl StoreError {
             || *code == S::RAISE_EXCEPTION
         {
             StoreError::Refused(format!("{statement}: {text}"))
-        } else if [&S::DISK_FULL, &S::OUT_OF_MEMORY].contains(&code) {
+        } else if *code == S::DISK_FULL {
             StoreError::Full
-        } else if [&S::LOCK_NOT_AVAILABLE, &S::QUERY_CANCELED, &S::T_R_DEADLOCK_DETECTED]
-            .contains(&code)
+        } else if [
+            &S::LOCK_NOT_AVAILABLE,
+            &S::QUERY_CANCELED,
+            &S::T_R_DEADLOCK_DETECTED,
+            &S::T_R_SERIALIZATION_FAILURE,
+        ]
+        .contains(&code)
         {
             StoreError::Busy
-        } else if code.code().starts_with("57P") || code.code().starts_with("08") {
+        } else if [&S::TOO_MANY_CONNECTIONS, &S::IDLE_IN_TRANSACTION_SESSION_TIMEOUT]
+            .contains(&code)
+            || code.code().starts_with("57P")
+            || code.code().starts_with("08")
+        {
             StoreError::Unavailable(text)
         } else {
             StoreError::Sql { statement, message: text }

@@ -7,8 +7,16 @@ use tokio::sync::oneshot;
 use crate::error::{Result, StoreError};
 use crate::tx::{Tx, Witness};
 
-/// A closure to run inside a transaction that the engine has begun.
-pub(crate) type Job = Box<dyn FnOnce(&mut Tx<'_>) -> Ran + Send>;
+/// A closure to run inside a transaction that the engine has begun, or to refuse unrun.
+pub(crate) trait Work: Send {
+    /// Runs it; a panic becomes an error.
+    fn run(self: Box<Self>, tx: &mut Tx<'_>) -> Ran;
+    /// Tells its caller why it was not run.
+    fn refuse(self: Box<Self>, error: StoreError);
+}
+
+/// A closure whose types the queue need not know.
+pub(crate) type Job = Box<dyn Work>;
 
 /// What a closure came to, before its transaction is committed or rolled back.
 pub(crate) struct Ran {
@@ -31,16 +39,19 @@ impl Ran {
     }
 }
 
-const NOT_RUN: &str = "the store is shutting down or has too much to do; nothing happened";
-
 /// The caller's end.
 pub(crate) struct Answer<T>(oneshot::Receiver<Result<T>>);
 
 impl<T> Answer<T> {
     /// Waits for the answer. A closure that was dropped unrun did nothing.
     pub(crate) async fn wait(self) -> Result<T> {
-        self.0.await.unwrap_or_else(|_| Err(StoreError::Unavailable(NOT_RUN.into())))
+        self.0.await.unwrap_or(Err(StoreError::Closed))
     }
+}
+
+struct Prepared<T, F> {
+    work: F,
+    sender: oneshot::Sender<Result<T>>,
 }
 
 /// Wraps a closure as a job: a panic becomes an error, and the first SQL error ends it even if the
@@ -51,7 +62,16 @@ where
     F: FnOnce(&mut Tx<'_>) -> Result<(T, Option<Witness>)> + Send + 'static,
 {
     let (sender, receiver) = oneshot::channel();
-    let job = move |tx: &mut Tx<'_>| {
+    (Box::new(Prepared { work, sender }), Answer(receiver))
+}
+
+impl<T, F> Work for Prepared<T, F>
+where
+    T: Send + 'static,
+    F: FnOnce(&mut Tx<'_>) -> Result<(T, Option<Witness>)> + Send + 'static,
+{
+    fn run(self: Box<Self>, tx: &mut Tx<'_>) -> Ran {
+        let Prepared { work, sender } = *self;
         let ran = catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or(Err(StoreError::Panicked));
         let result = match (ran, tx.failed()) {
             (Ok(_), Some(error)) | (Err(StoreError::Ended), Some(error)) => Err(error),
@@ -69,6 +89,10 @@ where
                 drop(sender.send(failure.map_or(result, Err)));
             }),
         }
-    };
-    (Box::new(job), Answer(receiver))
+    }
+
+    fn refuse(self: Box<Self>, error: StoreError) {
+        // The same: nobody may be waiting any more.
+        drop(self.sender.send(Err(error)));
+    }
 }

@@ -126,7 +126,8 @@ pub fn rename(tx: &mut crate::OwnerTx<'_, '_>, name: &str, zone: &str) -> Result
     Ok(())
 }
 
-/// Registers this start of a node and voids the leases of its former one.
+/// Registers this start of a node and voids the leases of its former one: what the nodes of one
+/// database do, and the simulator's on either engine.
 pub(crate) fn start_node(
     client: &mut postgres::Client,
     node: &str,
@@ -136,17 +137,30 @@ pub(crate) fn start_node(
     use base::Id as _;
     let fail = |e: postgres::Error| StoreError::postgres("node", &e);
     let mut tx = client.transaction().map_err(fail)?;
-    tx.execute(
-        "UPDATE session SET holder = NULL, lease_until = NULL
-         WHERE holder = (SELECT incarnation FROM node WHERE name = $1)",
-        &[&node],
-    )
-    .map_err(fail)?;
-    tx.execute(
-        "INSERT INTO node (name, incarnation, started_at) VALUES ($1, $2, $3)
-         ON CONFLICT (name) DO UPDATE SET incarnation = $2, started_at = $3",
-        &[&node, &incarnation.uuid(), &now.micros()],
-    )
-    .map_err(fail)?;
+    tx.execute(VOID_FORMER, &[&node]).map_err(fail)?;
+    tx.execute(REGISTER, &[&node, &incarnation.uuid(), &now.micros()]).map_err(fail)?;
+    tx.commit().map_err(fail)
+}
+
+const VOID_FORMER: &str = "UPDATE session SET holder = NULL, lease_until = NULL
+    WHERE holder = (SELECT incarnation FROM node WHERE name = $1)";
+const REGISTER: &str = "INSERT INTO node (name, incarnation, started_at) VALUES ($1, $2, $3)
+    ON CONFLICT (name) DO UPDATE SET incarnation = $2, started_at = $3";
+
+/// The same on SQLite.
+pub(crate) fn start_node_sqlite(
+    connection: &mut rusqlite::Connection,
+    node: &str,
+    incarnation: Incarnation,
+    now: Timestamp,
+) -> Result<()> {
+    use base::Id as _;
+    let fail = |e: rusqlite::Error| StoreError::sqlite("node", &e);
+    let tx = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(fail)?;
+    tx.execute(VOID_FORMER, [node]).map_err(fail)?;
+    let uuid = incarnation.uuid();
+    tx.execute(REGISTER, (node, uuid.as_bytes(), now.micros())).map_err(fail)?;
     tx.commit().map_err(fail)
 }

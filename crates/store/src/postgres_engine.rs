@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use postgres::fallible_iterator::FallibleIterator as _;
 use postgres::{Client, NoTls};
 use tokio::sync::broadcast;
 
 use crate::error::{Result, StoreError};
 use crate::job::{Job, Ran};
 use crate::threads::{Queue, Threads, spawn};
-use crate::tx::{Engine, Prepared, Tx, Witness};
+use crate::tx::{Deadline, Engine, Prepared, Tx, Witness};
 use crate::{CommitGate, EngineHandle, Options, Signal, change, migrate, owner};
 
 const WRITERS: usize = 3;
@@ -40,19 +41,20 @@ pub(crate) fn open(
     let kinds = [(WRITERS, &writes, Limits::WRITE), (READERS, &reads, Limits::READ)];
     for (threads, queue, limits) in kinds {
         for at in 0..threads {
-            let (queue, mut line) = (queue.clone(), line(limits));
+            let mut line = line(limits);
             let name = if limits.read_only { "read" } else { "write" };
-            running.push(spawn(format!("store-{name}-{at}"), move || serve(&mut line, &queue))?);
+            let name = format!("store-{name}-{at}");
+            running.push(spawn(name, queue, move |queue| serve(&mut line, queue))?);
         }
     }
     Ok(Box::new(Threads { writes, reads, running }))
 }
 
-fn serve(line: &mut Line, queue: &Arc<Queue>) {
+fn serve(line: &mut Line, queue: &Queue) {
     loop {
         let Some(job) = queue.take(1).pop() else { return };
-        if !line.run(job) {
-            queue.close();
+        let until = line.limits.read_only.then(Deadline::of_read);
+        if !line.run(job, line.limits.read_only, until) {
             return;
         }
     }
@@ -104,27 +106,27 @@ struct Line {
 
 impl Line {
     /// Runs one closure in a transaction of its own. `false`: the process's stand-in crashed here.
-    fn run(&mut self, job: Job) -> bool {
+    fn run(&mut self, job: Job, is_read: bool, until: Option<Deadline>) -> bool {
         let mut connected = match self.take_connected() {
             Ok(connected) => connected,
             Err(error) => {
                 tracing::warn!(%error, "no connection to the database");
-                // Dropped unrun: the caller learns that nothing happened and its stage tries again.
-                drop(job);
+                job.refuse(error);
                 return true;
             }
         };
         let (client, prepared) = &mut connected;
         let mut tx = match client.transaction() {
-            Ok(tx) => Tx::new(Engine::Postgres { tx, prepared }),
+            Ok(tx) => Tx::new(Engine::Postgres { tx, prepared }).until(until),
             Err(error) => {
-                tracing::warn!(%error, "a transaction could not begin");
+                // The connection is dropped, so the next closure gets a new one.
+                job.refuse(StoreError::postgres("BEGIN", &error));
                 return true;
             }
         };
-        let ran = job(&mut tx);
+        let ran = job.run(&mut tx);
         let Engine::Postgres { tx, .. } = tx.into_engine() else { return true };
-        if !ran.ok || self.limits.read_only {
+        if !ran.ok || is_read {
             let undone = tx.rollback();
             if undone.is_ok() {
                 self.connected = Some(connected);
@@ -145,7 +147,7 @@ impl Line {
     fn conclude(&mut self, ran: Ran, committed: Result<()>) -> bool {
         let settled = match committed {
             Ok(()) => Ok(()),
-            Err(error) if error.ends_connection() => {
+            Err(error) if error.leaves_doubt() => {
                 self.connected = None;
                 self.settle(ran.witness)
             }
@@ -168,10 +170,15 @@ impl Line {
 
     /// The connection, made again if it broke. The caller puts it back when it is still good.
     fn take_connected(&mut self) -> Result<(Client, Prepared)> {
-        match self.connected.take().filter(|(client, _)| !client.is_closed()) {
-            Some(usable) => Ok(usable),
-            None => Ok((connect(&self.url, self.limits)?, Prepared::new())),
+        if let Some(mut usable) = self.connected.take() {
+            // Looks at what has arrived, without waiting: a server that went away has said so, and a
+            // client that is not asked would not notice before its next statement.
+            drop(usable.0.notifications().iter().next());
+            if !usable.0.is_closed() {
+                return Ok(usable);
+            }
         }
+        Ok((connect(&self.url, self.limits)?, Prepared::new()))
     }
 
     /// Reads back whether a commit whose answer was lost happened; it is never run again.
@@ -202,9 +209,10 @@ impl Line {
 struct Inline(Mutex<Option<Line>>);
 
 impl Inline {
-    fn run(&self, job: Job) {
+    fn run(&self, job: Job, is_read: bool) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !held.as_mut().is_some_and(|line| line.run(job)) {
+        let Some(line) = held.as_mut() else { return job.refuse(StoreError::Closed) };
+        if !line.run(job, is_read, None) {
             *held = None;
         }
     }
@@ -212,10 +220,10 @@ impl Inline {
 
 impl EngineHandle for Inline {
     fn write(&self, job: Job, _urgent: bool) {
-        self.run(job);
+        self.run(job, false);
     }
-    /// Reads run as writes that write nothing, so that one connection serves both.
+    /// One connection serves both; a read is undone and is no commit that a gate could crash.
     fn read(&self, job: Job) {
-        self.run(job);
+        self.run(job, true);
     }
 }

@@ -153,8 +153,10 @@ pub fn take(
     let (now, lease_now) = (tx.now(), tx.lease_now());
     let until = lease_now.plus_ms(lease_ms);
     let row = tx.row(&TAKE, params![id, holder, until, lease_now, now])?;
+    // A claim that came too late wrote nothing, and takes no number.
+    let Some(row) = row else { return Ok(None) };
     tx.mark_written();
-    row.map(|row| row.get(0)).transpose()
+    row.get(0).map(Some)
 }
 
 /// A worker's claim: what its every commit must name.

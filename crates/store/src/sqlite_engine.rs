@@ -9,13 +9,12 @@ use tokio::sync::broadcast;
 use crate::error::{Result, StoreError};
 use crate::job::{Job, Ran};
 use crate::threads::{Queue, Threads, spawn};
-use crate::tx::{Engine, Tx};
-use crate::{CommitGate, EngineHandle, Options, Signal, migrate, session};
+use crate::tx::{Deadline, Engine, Tx};
+use crate::{CommitGate, EngineHandle, Options, Signal, migrate, owner, session};
 
 /// Closures that one fsync may serve.
 const GROUP_MAX: usize = 64;
 const READERS: usize = 2;
-const READ_LIMIT_MS: u128 = 1_000;
 
 pub(crate) fn open(
     path: &Path,
@@ -31,22 +30,24 @@ pub(crate) fn open(
         signals,
     };
     writer.bound_pages(&connection)?;
+    let now = options.clock.now();
+    owner::start_node_sqlite(&mut connection, &options.node, options.incarnation, now)?;
     if options.inline {
         return Ok(Box::new(Inline { connection: Mutex::new(Some(connection)), writer }));
     }
+    // This process holds the data folder alone, so no lease of another node is alive either.
     session::void_all_leases(&connection)?;
     let (writes, reads) = (Queue::new(), Queue::new());
     let mut running = Vec::new();
     for at in 0..READERS {
-        let (queue, reader) = (reads.clone(), connect(path, true)?);
-        running.push(spawn(format!("store-read-{at}"), move || read_loop(reader, &queue))?);
+        let reader = connect(path, true)?;
+        let name = format!("store-read-{at}");
+        running.push(spawn(name, &reads, move |queue| read_loop(reader, queue))?);
     }
-    let queue = writes.clone();
-    running.push(spawn("store-write".into(), move || {
+    running.push(spawn("store-write".into(), &writes, move |queue| {
         loop {
             let jobs = queue.take(GROUP_MAX);
             if jobs.is_empty() || !writer.group(&connection, jobs) {
-                queue.close();
                 return;
             }
         }
@@ -101,25 +102,16 @@ impl Writer {
     fn group(&self, connection: &Connection, jobs: Vec<Job>) -> bool {
         if let Err(error) = connection.execute_batch("BEGIN IMMEDIATE") {
             let error = StoreError::sqlite("BEGIN", &error);
-            let failed = |job: Job| drop(job);
-            jobs.into_iter().for_each(failed);
             tracing::warn!(%error, "a group of transactions could not begin");
+            jobs.into_iter().for_each(|job| job.refuse(error.clone()));
             return true;
         }
         let mut ran = Vec::with_capacity(jobs.len());
-        let mut broken = None;
+        let mut broken: Option<StoreError> = None;
         for job in jobs {
-            if broken.is_some() {
-                // Its closure has not run: dropping it tells its caller that nothing happened.
-                drop(job);
-                continue;
-            }
-            match one(connection, job) {
-                Ok(done) => ran.push(done),
-                Err((done, error)) => {
-                    broken = Some(error);
-                    ran.extend(done);
-                }
+            match &broken {
+                Some(error) => job.refuse(error.clone()),
+                None => broken = one(connection, job, &mut ran).err(),
             }
         }
         match broken {
@@ -148,6 +140,9 @@ impl Writer {
             // COMMIT nobody can tell, and going on would build on sand.
             if !undone || !matches!(found, StoreError::Full | StoreError::Busy) {
                 (self.on_fatal)(&format!("the database could not commit: {found}"));
+                // Reached in tests alone. Nobody may be told that nothing happened.
+                ran.into_iter().for_each(|done| done.fail(StoreError::OutcomeUnknown));
+                return false;
             }
             ran.into_iter().for_each(|done| done.fail(found.clone()));
             return true;
@@ -167,47 +162,47 @@ impl Writer {
     }
 }
 
-/// Runs one closure in its own savepoint. The error side means that the whole group is lost, because
-/// SQLite ended the transaction underneath.
-fn one(connection: &Connection, job: Job) -> std::result::Result<Ran, (Option<Ran>, StoreError)> {
+/// Runs one closure in its own savepoint and adds it to `ran`. An error means that the whole group is
+/// lost, because SQLite ended the transaction underneath.
+fn one(connection: &Connection, job: Job, ran: &mut Vec<Ran>) -> Result<()> {
     let control = |text: &str| {
         connection.execute_batch(text).map_err(|e| StoreError::sqlite("SAVEPOINT", &e))
     };
-    control("SAVEPOINT one").map_err(|e| (None, e))?;
+    if let Err(error) = control("SAVEPOINT one") {
+        job.refuse(error.clone());
+        return Err(error);
+    }
     let mut tx = Tx::new(Engine::Sqlite(connection));
-    let ran = job(&mut tx);
-    let cause = tx.failed();
+    let done = job.run(&mut tx);
+    let (ok, cause) = (done.ok, tx.failed());
+    ran.push(done);
     if connection.is_autocommit() {
-        return Err((Some(ran), cause.unwrap_or(StoreError::Full)));
+        return Err(cause.unwrap_or(StoreError::Ended));
     }
-    let end = if ran.ok { "RELEASE one" } else { "ROLLBACK TO one; RELEASE one" };
-    match control(end) {
-        Ok(()) => Ok(ran),
-        Err(error) => Err((Some(ran), error)),
-    }
+    control(if ok { "RELEASE one" } else { "ROLLBACK TO one; RELEASE one" })
 }
 
-#[expect(clippy::disallowed_methods, reason = "bounds how long a read may take, decides nothing")]
 fn read_loop(mut connection: Connection, queue: &Queue) {
     loop {
         let Some(job) = queue.take(1).pop() else { return };
-        let begun = std::time::Instant::now();
-        let late = move || begun.elapsed().as_millis() > READ_LIMIT_MS;
+        let until = Deadline::of_read();
         // Every 10 000 steps of the virtual machine, a few hundred microseconds, is often enough.
-        drop(connection.progress_handler(10_000, Some(late)));
-        read_one(&connection, job);
+        // Without it a read that takes too long ends after its statement.
+        drop(connection.progress_handler(10_000, Some(move || until.passed())));
+        read_one(&connection, job, Some(until));
     }
 }
 
-fn read_one(connection: &Connection, job: Job) {
-    if connection.execute_batch("BEGIN").is_ok() {
-        let mut tx = Tx::new(Engine::Sqlite(connection));
-        let ran = job(&mut tx);
-        if !connection.is_autocommit() {
-            drop(connection.execute_batch("ROLLBACK"));
-        }
-        ran.answer();
+fn read_one(connection: &Connection, job: Job, until: Option<Deadline>) {
+    if let Err(error) = connection.execute_batch("BEGIN") {
+        return job.refuse(StoreError::sqlite("BEGIN", &error));
     }
+    let mut tx = Tx::new(Engine::Sqlite(connection)).until(until);
+    let ran = job.run(&mut tx);
+    if !connection.is_autocommit() {
+        drop(connection.execute_batch("ROLLBACK"));
+    }
+    ran.answer();
 }
 
 /// The simulator's engine: the caller's thread, one connection, no group.
@@ -219,16 +214,17 @@ struct Inline {
 impl EngineHandle for Inline {
     fn write(&self, job: Job, _urgent: bool) {
         let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let alive =
-            held.as_ref().is_some_and(|connection| self.writer.group(connection, vec![job]));
-        if !alive {
-            *held = None;
+        match held.as_ref() {
+            None => job.refuse(StoreError::Closed),
+            Some(connection) if self.writer.group(connection, vec![job]) => {}
+            Some(_) => *held = None,
         }
     }
     fn read(&self, job: Job) {
         let held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(connection) = held.as_ref() {
-            read_one(connection, job);
+        match held.as_ref() {
+            None => job.refuse(StoreError::Closed),
+            Some(connection) => read_one(connection, job, None),
         }
     }
 }

@@ -10,50 +10,91 @@ use crate::job::Job;
 
 /// Closures that may wait; one more makes its caller fail instead of growing the queue.
 const QUEUE_MAX: usize = 4_096;
+/// Urgent closures have room of their own, so that a stop is taken in however much waits (P8).
+const URGENT_MAX: usize = 256;
 
 /// A bounded queue with a head for urgent work, shared by its consumers.
 pub(crate) struct Queue {
-    jobs: Mutex<(VecDeque<Job>, bool)>,
+    waiting: Mutex<Waiting>,
     filled: Condvar,
+}
+
+struct Waiting {
+    urgent: VecDeque<Job>,
+    ordinary: VecDeque<Job>,
+    open: bool,
 }
 
 impl Queue {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Queue { jobs: Mutex::new((VecDeque::new(), true)), filled: Condvar::new() })
+        let waiting = Waiting { urgent: VecDeque::new(), ordinary: VecDeque::new(), open: true };
+        Arc::new(Queue { waiting: Mutex::new(waiting), filled: Condvar::new() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, (VecDeque<Job>, bool)> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         // No invariant of the queue spans two statements, so a poisoned lock is usable.
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A job that does not fit is dropped, and its caller is told that the store is closed or busy.
+    /// A job that does not fit is refused: its caller is told that the store is closed or busy.
     pub(crate) fn push(&self, job: Job, urgent: bool) {
-        let mut state = self.lock();
-        if !state.1 || state.0.len() >= QUEUE_MAX {
+        let mut waiting = self.lock();
+        let open = waiting.open;
+        let (line, most) = match urgent {
+            true => (&mut waiting.urgent, URGENT_MAX),
+            false => (&mut waiting.ordinary, QUEUE_MAX),
+        };
+        if open && line.len() < most {
+            line.push_back(job);
+            self.filled.notify_one();
             return;
         }
-        if urgent {
-            state.0.push_front(job);
-        } else {
-            state.0.push_back(job);
-        }
-        self.filled.notify_one();
+        // Outside the lock: what a closure holds may be the last handle of this very store.
+        drop(waiting);
+        job.refuse(match open {
+            true => StoreError::Unavailable("too much waits already; nothing happened".into()),
+            false => StoreError::Closed,
+        });
     }
 
-    /// Waits for work; an empty answer means that the store is closed.
+    /// Waits for work, urgent work first; an empty answer means that the store is closed.
     pub(crate) fn take(&self, most: usize) -> Vec<Job> {
-        let mut state = self.lock();
-        while state.0.is_empty() && state.1 {
-            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.lock();
+        while waiting.urgent.is_empty() && waiting.ordinary.is_empty() && waiting.open {
+            waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
-        let take = state.0.len().min(most);
-        state.0.drain(..take).collect()
+        let urgent = waiting.urgent.len().min(most);
+        let mut taken: Vec<Job> = waiting.urgent.drain(..urgent).collect();
+        let ordinary = waiting.ordinary.len().min(most - urgent);
+        taken.extend(waiting.ordinary.drain(..ordinary));
+        taken
     }
 
+    /// Takes nothing more in; what waits is still done.
     pub(crate) fn close(&self) {
-        self.lock().1 = false;
+        self.lock().open = false;
         self.filled.notify_all();
+    }
+
+    /// Closes, and refuses what waits: a thread that served this queue is gone.
+    fn abandon(&self) {
+        let left: Vec<Job> = {
+            let mut waiting = self.lock();
+            waiting.open = false;
+            let Waiting { urgent, ordinary, open: _ } = &mut *waiting;
+            urgent.drain(..).chain(ordinary.drain(..)).collect()
+        };
+        self.filled.notify_all();
+        left.into_iter().for_each(|job| job.refuse(StoreError::Closed));
+    }
+}
+
+/// Refuses what a thread leaves behind, however it ends: no caller waits for ever.
+struct Served(Arc<Queue>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.abandon();
     }
 }
 
@@ -78,19 +119,25 @@ impl Drop for Threads {
     fn drop(&mut self) {
         self.writes.close();
         self.reads.close();
+        let this = thread::current().id();
         for thread in self.running.drain(..) {
-            drop(thread.join());
+            // A closure may have held the last handle, so this may be one of the store's own threads.
+            if thread.thread().id() != this {
+                drop(thread.join());
+            }
         }
     }
 }
 
-/// Starts one of the store's threads.
+/// Starts one of the store's threads, which serves `queue` until that is closed.
 pub(crate) fn spawn(
     name: String,
-    work: impl FnOnce() + Send + 'static,
+    queue: &Arc<Queue>,
+    serve: impl FnOnce(&Queue) + Send + 'static,
 ) -> Result<thread::JoinHandle<()>> {
+    let served = Served(Arc::clone(queue));
     thread::Builder::new()
         .name(name)
-        .spawn(work)
+        .spawn(move || serve(&served.0))
         .map_err(|e| StoreError::Open(format!("no thread for the database: {e}")))
 }

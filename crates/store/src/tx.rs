@@ -21,16 +21,42 @@ pub(crate) enum Engine<'c> {
     Postgres { tx: postgres::Transaction<'c>, prepared: &'c mut Prepared },
 }
 
+/// How long a read may take, on either engine.
+const READ_LIMIT: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// The instant by which a read must have ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline(std::time::Instant);
+
+#[expect(clippy::disallowed_methods, reason = "bounds how long a read may take, decides nothing")]
+impl Deadline {
+    /// For a read that begins now.
+    pub(crate) fn of_read() -> Self {
+        Deadline(std::time::Instant::now() + READ_LIMIT)
+    }
+
+    pub(crate) fn passed(self) -> bool {
+        std::time::Instant::now() > self.0
+    }
+}
+
 /// One transaction. Reads may be shown, never decided on, unless it is an [`OwnerTx`].
 pub struct Tx<'c> {
     engine: Engine<'c>,
     failed: Option<StoreError>,
     wrote: bool,
+    until: Option<Deadline>,
 }
 
 impl<'c> Tx<'c> {
     pub(crate) fn new(engine: Engine<'c>) -> Self {
-        Tx { engine, failed: None, wrote: false }
+        Tx { engine, failed: None, wrote: false, until: None }
+    }
+
+    /// Bounds the time of all its statements together.
+    pub(crate) fn until(mut self, until: Option<Deadline>) -> Self {
+        self.until = until;
+        self
     }
 
     pub(crate) fn into_engine(self) -> Engine<'c> {
@@ -44,7 +70,7 @@ impl<'c> Tx<'c> {
 
     /// Runs a statement and gives the number of rows it changed.
     pub(crate) fn run(&mut self, sql: &'static Sql, params: &[Value]) -> Result<u64> {
-        let changed = self.guarded(|engine| match engine {
+        let changed = self.guarded(params, |engine| match engine {
             Engine::Sqlite(connection) => sqlite_run(connection, sql, params),
             Engine::Postgres { tx, prepared } => {
                 let statement = postgres_statement(tx, prepared, sql)?;
@@ -58,7 +84,7 @@ impl<'c> Tx<'c> {
 
     /// Runs a statement and gives all rows.
     pub(crate) fn rows(&mut self, sql: &'static Sql, params: &[Value]) -> Result<Vec<Row>> {
-        self.guarded(|engine| match engine {
+        self.guarded(params, |engine| match engine {
             Engine::Sqlite(connection) => sqlite_rows(connection, sql, params),
             Engine::Postgres { tx, prepared } => {
                 let statement = postgres_statement(tx, prepared, sql)?;
@@ -97,7 +123,7 @@ impl<'c> Tx<'c> {
     /// Lease time as all nodes of a PostgreSQL database see it.
     pub(crate) fn database_now(&mut self) -> Result<Timestamp> {
         const NOW: &str = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT";
-        self.guarded(|engine| match engine {
+        self.guarded(&[], |engine| match engine {
             Engine::Sqlite(_) => Err(StoreError::Open("SQLite has no database time".into())),
             Engine::Postgres { tx, .. } => {
                 let row = tx.query_one(NOW, &[]).map_err(|e| StoreError::postgres("now", &e))?;
@@ -113,11 +139,24 @@ impl<'c> Tx<'c> {
 
     /// The first error ends a transaction on both engines: PostgreSQL aborts by itself, and what the
     /// simulator proves on SQLite must hold there.
-    fn guarded<T>(&mut self, work: impl FnOnce(&mut Engine<'c>) -> Result<T>) -> Result<T> {
+    fn guarded<T>(
+        &mut self,
+        params: &[Value],
+        work: impl FnOnce(&mut Engine<'c>) -> Result<T>,
+    ) -> Result<T> {
         if self.failed.is_some() {
             return Err(StoreError::Ended);
         }
-        work(&mut self.engine).inspect_err(|error| self.failed = Some(error.clone()))
+        // PostgreSQL's texts hold no NUL; what one engine refuses, both do.
+        let has_nul = |value: &Value| matches!(value, Value::Text(text) if text.contains('\0'));
+        let done = if self.until.is_some_and(Deadline::passed) {
+            Err(StoreError::Busy)
+        } else if params.iter().any(has_nul) {
+            Err(StoreError::Refused("a text with a NUL; keep it as bytes".into()))
+        } else {
+            work(&mut self.engine)
+        };
+        done.inspect_err(|error| self.failed = Some(error.clone()))
     }
 }
 

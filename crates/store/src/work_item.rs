@@ -97,8 +97,11 @@ pub fn enqueue(
     class: Class,
 ) -> Result<bool> {
     let now = tx.now();
-    tx.changed(id);
-    Ok(tx.run(&ENQUEUE, params![id, session, class, now])? == 1)
+    let moved = tx.run(&ENQUEUE, params![id, session, class, now])? == 1;
+    if moved {
+        tx.changed(id);
+    }
+    Ok(moved)
 }
 
 /// A session's queue, in order of arrival.

@@ -1,4 +1,6 @@
 //! placeholder
+pub mod clock;
 pub mod postgres;
 pub mod postgres_proxy;
 pub mod price_feed;
+pub mod stores;

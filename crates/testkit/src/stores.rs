@@ -1,0 +1,341 @@
+//! One test body on both engines: a fresh store with an owner in it, a clock that stands still and a
+//! seeded source of ids (DESIGN section 4, "one conformance suite").
+
+#![expect(clippy::expect_used, reason = "a test's set-up fails by panicking")]
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use base::{
+    Clock as _, Digest, EventId, Id, IdSource, Incarnation, MicroUsd, OwnerId, PrincipalId,
+    SessionId, SourceId, Timestamp,
+};
+use domain::event::Trust;
+use store::event::Source;
+use store::owner::{Owner, Principal, PrincipalKind};
+use store::session::{Session, SessionKind};
+use store::{Database, Options, OwnerTx, Result, Store, Tx};
+
+use crate::clock::FakeClock;
+use crate::postgres::TestPostgres;
+
+/// Where every test's clock stands at first: 2026-11-30T08:00:00Z.
+pub const START: Timestamp = Timestamp::from_micros(1_796_025_600_000_000);
+
+/// The seed of every test's ids.
+pub const SEED: [u8; 32] = [7; 32];
+
+/// A folder that is gone when this is.
+#[derive(Debug)]
+pub struct TempFolder(PathBuf);
+
+impl TempFolder {
+    /// Makes an empty one.
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("adjutant-test-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // A process of the same number may have left one.
+        drop(std::fs::remove_dir_all(&path));
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        TempFolder(path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Default for TempFolder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        // A drop can tell nobody; what stays lies in the folder for temporary files.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// A store with an owner, and all that a test of it needs.
+#[derive(Debug)]
+pub struct Harness {
+    /// The store. [`Harness::reopen`] puts another in its place.
+    pub store: Store,
+    /// Its clock.
+    pub clock: Arc<FakeClock>,
+    /// Makes ids.
+    pub ids: IdSource,
+    /// The owner's id.
+    pub owner: OwnerId,
+    /// The owner's user.
+    pub user: PrincipalId,
+    /// The rule's principal.
+    pub policy: PrincipalId,
+    /// The owner's conversation.
+    pub main: SessionId,
+    /// The source of timer events.
+    pub timer: SourceId,
+    /// The source of a device's messages.
+    pub device: SourceId,
+    /// Which database it is.
+    pub database: Database,
+    /// Without threads.
+    pub inline: bool,
+    /// The folder of the SQLite file.
+    folder: Option<TempFolder>,
+}
+
+/// Options for a store of a test.
+pub fn options(database: Database, clock: Arc<FakeClock>, ids: &IdSource, inline: bool) -> Options {
+    Options {
+        database,
+        incarnation: ids.next(clock.now()),
+        clock,
+        node: "test".into(),
+        inline,
+        database_time: false,
+        gate: None,
+        on_fatal: Arc::new(|text| panic!("{text}")),
+        pages_max: None,
+    }
+}
+
+impl Harness {
+    /// A store with an owner in an empty database. `change` alters the options first.
+    pub fn new(
+        database: Database,
+        folder: Option<TempFolder>,
+        inline: bool,
+        change: impl FnOnce(&mut Options),
+    ) -> Self {
+        let clock = Arc::new(FakeClock::new(START));
+        let ids = IdSource::new(SEED);
+        let mut options = options(database.clone(), clock.clone(), &ids, inline);
+        change(&mut options);
+        let store = Store::open(options).expect("an open store");
+        let harness = Harness {
+            store,
+            owner: ids.next(START),
+            user: ids.next(START),
+            policy: ids.next(START),
+            main: ids.next(START),
+            timer: ids.next(START),
+            device: ids.next(START),
+            clock,
+            ids,
+            database,
+            inline,
+            folder,
+        };
+        harness.set_up();
+        harness
+    }
+
+    /// A store on a SQLite file of its own.
+    pub fn sqlite(inline: bool, change: impl FnOnce(&mut Options)) -> Self {
+        let folder = TempFolder::new();
+        let database = Database::Sqlite(folder.path().join("adjutant.db"));
+        Harness::new(database, Some(folder), inline, change)
+    }
+
+    /// A store on a PostgreSQL database of its own; `None`, with a line that says so, where the
+    /// variable asks to leave PostgreSQL out.
+    pub fn postgres(inline: bool, change: impl FnOnce(&mut Options)) -> Option<Self> {
+        let Some(server) = TestPostgres::start_or_skip() else {
+            eprintln!("skipped: PostgreSQL because ADJUTANT_TEST_POSTGRES=skip");
+            return None;
+        };
+        let url = server.database().expect("a database");
+        Some(Harness::new(Database::Postgres(url), None, inline, change))
+    }
+
+    /// The owner that every test has, as [`Harness::set_up`] wrote it.
+    pub fn owner_record(&self) -> Owner {
+        Owner {
+            id: self.owner,
+            name: "Ada".into(),
+            zone: "Europe/Berlin".into(),
+            change_seq: 0,
+            audit_seq: 0,
+            audit_head: Digest::ZERO,
+            main_session: self.main,
+            timer_source: self.timer,
+            month_cap_micro_usd: MicroUsd(20_000_000),
+            created_at: START,
+        }
+    }
+
+    /// The owner's user and policy, as written.
+    pub fn principals(&self) -> [Principal; 2] {
+        let one = |id, kind, name: &str| Principal {
+            id,
+            owner: self.owner,
+            kind,
+            name: name.into(),
+            created_at: START,
+        };
+        [
+            one(self.user, PrincipalKind::User, "Ada"),
+            one(self.policy, PrincipalKind::Policy, "rule"),
+        ]
+    }
+
+    /// The owner's conversation, as written.
+    pub fn main_record(&self) -> Session {
+        new_session(self.main, self.owner, SessionKind::Main)
+    }
+
+    /// A source of the owner, as written.
+    pub fn source_record(&self, id: SourceId) -> Source {
+        let (kind, trust) =
+            if id == self.timer { ("timer", Trust::System) } else { ("device", Trust::User) };
+        Source {
+            id,
+            owner: self.owner,
+            kind: kind.into(),
+            name: "first".into(),
+            trust,
+            received_at: None,
+            created_at: START,
+        }
+    }
+
+    fn set_up(&self) {
+        let (owner, principals, main) =
+            (self.owner_record(), self.principals(), self.main_record());
+        let sources = [self.source_record(self.timer), self.source_record(self.device)];
+        self.unowned(move |tx| {
+            store::owner::create(tx, &owner, &principals)?;
+            store::session::insert(tx, &main)?;
+            sources.iter().try_for_each(|source| store::event::insert_source(tx, source))
+        })
+        .expect("a set-up owner");
+    }
+
+    /// A new id.
+    pub fn id<T: Id>(&self) -> T {
+        self.ids.next(self.clock.now())
+    }
+
+    /// Decides and writes under the owner's lock, and waits for the answer.
+    pub fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        block_on(self.store.write(self.owner, self.id::<EventId>().uuid(), work))
+    }
+
+    /// Writes without an owner's lock, and waits for the answer.
+    pub fn unowned<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        block_on(self.store.write_unowned(work))
+    }
+
+    /// Reads, and waits for the answer.
+    pub fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        block_on(self.store.read(work))
+    }
+
+    /// Options for another start of a process on the same database.
+    pub fn options(&self) -> Options {
+        options(self.database.clone(), self.clock.clone(), &self.ids, self.inline)
+    }
+
+    /// Closes the store and opens the database again, as another start of the process would.
+    #[must_use = "the harness is moved"]
+    pub fn reopen(self, change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = self.options();
+        change(&mut options);
+        let Harness {
+            store,
+            clock,
+            ids,
+            owner,
+            user,
+            policy,
+            main,
+            timer,
+            device,
+            database,
+            inline,
+            folder,
+        } = self;
+        // SQLite: one process holds the file.
+        drop(store);
+        let store = Store::open(options).expect("a store that opens again");
+        Harness {
+            store,
+            clock,
+            ids,
+            owner,
+            user,
+            policy,
+            main,
+            timer,
+            device,
+            database,
+            inline,
+            folder,
+        }
+    }
+
+    /// The folder of the SQLite file.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_ref().map(TempFolder::path)
+    }
+}
+
+/// A session that nobody has claimed yet.
+pub fn new_session(id: SessionId, owner: OwnerId, kind: SessionKind) -> Session {
+    Session {
+        id,
+        owner,
+        agent: "adjutant".into(),
+        kind,
+        fence: 0,
+        holder: None::<Incarnation>,
+        lease_until: None,
+        not_before: START,
+        model_failures: 0,
+        runs: 0,
+        window_start: 0,
+        prefix: None,
+        prefix_digest: None,
+        created_at: START,
+    }
+}
+
+/// Runs a test's body on SQLite and on PostgreSQL, each with the store's own threads.
+pub fn each_engine(test: impl Fn(Harness)) {
+    on_both(false, test);
+}
+
+/// Runs a test's body on both engines in the simulator's mode: no threads, one connection.
+pub fn each_engine_inline(test: impl Fn(Harness)) {
+    on_both(true, test);
+}
+
+fn on_both(inline: bool, test: impl Fn(Harness)) {
+    test(Harness::sqlite(inline, |_| {}));
+    if let Some(harness) = Harness::postgres(inline, |_| {}) {
+        test(harness);
+    }
+}
+
+/// Waits for a future on this thread.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    runtime.expect("a runtime").block_on(future)
+}
