@@ -1,1 +1,90 @@
-//! placeholder
+//! The always-on stages, one short file each, in the order data flows:
+//!
+//! ```text
+//! intake ─► router ─► session queue ─► worker ─► tools ─► delivery ─► person
+//!    ▲                    ▲              │
+//!    └──── timer          └── control ◄──┴── proposals (the person confirms)
+//! ```
+//!
+//! A stage is **claim**, **perform**, **record**: the first and the last are synchronous transactions,
+//! only the middle touches the world. A crash anywhere leaves a row in a named state and the stage that
+//! owns that state carries on (`domain::state::CUSTODY`). Production drives the stages with `pump`; the
+//! simulator calls the same claims and records, one at a time on one thread.
+
+pub mod control;
+pub mod delivery;
+pub mod intake;
+pub mod pump;
+pub mod rest;
+pub mod router;
+pub mod setup;
+pub mod sweeper;
+pub mod timer;
+pub mod tools;
+pub mod worker;
+pub mod world;
+
+mod assemble;
+mod notice;
+
+use std::sync::Arc;
+
+use base::{Clock, Id, IdSource, Incarnation, Limits, OwnerId, Timestamp};
+use model::ChatModel;
+use store::{OwnerTx, Result, Store};
+
+pub use world::{Reading, World};
+
+/// What every stage is given. Time, randomness, the model and the world are parameters.
+#[derive(Clone)]
+pub struct Context {
+    /// The records.
+    pub store: Store,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Identifiers.
+    pub ids: Arc<IdSource>,
+    /// Bounds.
+    pub limits: Limits,
+    /// This start of this process.
+    pub incarnation: Incarnation,
+    /// The model of the turn.
+    pub model: Arc<dyn ChatModel>,
+    /// Tokens that an answer may have.
+    pub max_output_tokens: u32,
+    /// Connectors that read.
+    pub world: Arc<dyn World>,
+}
+
+impl Context {
+    /// A new identifier.
+    pub fn id<T: Id>(&self) -> T {
+        self.ids.next(self.clock.now())
+    }
+
+    /// A new identifier without a noun: transactions and ledger entries.
+    pub fn uuid(&self) -> uuid::Uuid {
+        self.id::<Incarnation>().uuid()
+    }
+
+    /// Decides and writes under an owner's lock.
+    pub async fn write<T, F>(&self, owner: OwnerId, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Context, &mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
+    {
+        let cx = self.clone();
+        self.store.write(owner, self.uuid(), move |tx| work(&cx, tx)).await
+    }
+
+    /// The end of a wait of this many milliseconds from now.
+    pub fn after_ms(&self, ms: u64) -> Timestamp {
+        self.clock.now().plus_ms(ms)
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Context({:?})", self.store)
+    }
+}

@@ -26,6 +26,7 @@ pub mod proposal;
 pub mod run;
 pub mod schedule;
 pub mod session;
+pub mod stuck;
 pub mod wait;
 pub mod work_item;
 
@@ -243,6 +244,7 @@ pub fn statements() -> Vec<&'static Sql> {
         session::ALL,
         wait::ALL,
         work_item::ALL,
+        &stuck::statements().iter().map(|(_, sql)| sql).collect::<Vec<_>>(),
     ]
     .concat()
 }

@@ -108,6 +108,12 @@ pub fn get(tx: &mut Tx<'_>, id: OwnerId) -> Result<Owner> {
     tx.one(&BY_ID, params![id])?.ok_or(StoreError::Missing("owner"))
 }
 
+/// The owner whose lock is held.
+pub fn locked(tx: &mut crate::OwnerTx<'_, '_>) -> Result<Owner> {
+    let id = tx.owner();
+    get(tx, id)
+}
+
 /// All owners, oldest first.
 pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Owner>> {
     tx.all(&EVERY, params![])

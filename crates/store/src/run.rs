@@ -121,6 +121,7 @@ statements! { "run":
           cached_tokens = cached_tokens + $4, output_tokens = output_tokens + $5,
           micro_usd = micro_usd + $6
         WHERE id = $1 AND fence = $7 AND state = 'running'";
+    APPENDED = hot "UPDATE run SET steps = steps + 1, tokens = tokens + $2 WHERE id = $1";
     END = hot "UPDATE run SET state = $2, reason = $3, ended_at = $4, moved_at = $4 WHERE id = $1";
     INSERT_STEP = hot insert Step, "";
     STEPS = hot select Step, "WHERE run = $1 ORDER BY n";
@@ -222,6 +223,12 @@ pub fn add_step(tx: &mut OwnerTx<'_, '_>, step: &Step, spent: Spent, fence: i64)
     }
     tx.changed(step.run);
     Ok(())
+}
+
+/// Stores a step that closes a run's books, whoever held it.
+pub fn append(tx: &mut OwnerTx<'_, '_>, step: &Step) -> Result<()> {
+    tx.insert(&INSERT_STEP, step)?;
+    tx.run(&APPENDED, params![step.run, step.tokens]).map(|_| ())
 }
 
 /// Ends a run.

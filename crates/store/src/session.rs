@@ -78,6 +78,8 @@ statements! { "session":
     VOID = hot "UPDATE session SET holder = NULL, lease_until = NULL
         WHERE id = $1 AND lease_until <= $2";
     WAKE = hot "UPDATE session SET not_before = $2 WHERE id = $1 AND not_before > $2";
+    PUT_OFF = "UPDATE session SET not_before = $2 WHERE id = $1";
+    DROP_HISTORY = "UPDATE session SET window_start = $2 WHERE id = $1";
     NEXT_RUN = hot "UPDATE session SET runs = runs + 1 WHERE id = $1 RETURNING runs - 1";
     PREFIX = "UPDATE session SET prefix = $2, prefix_digest = $3, window_start = $4 WHERE id = $1";
     PREFIX_CHANGE = "INSERT INTO prefix_change (owner, session, run_n, digest, window_start, sections,
@@ -87,8 +89,10 @@ statements! { "session":
         WHERE session = $1 ORDER BY run_n";
     LAST_PREFIX = hot "SELECT run_n, digest, window_start, sections, cause, at FROM prefix_change
         WHERE session = $1 ORDER BY run_n DESC LIMIT 1";
-    NEXT_BACKOFF = "SELECT MIN(s.not_before) FROM session s JOIN work_item w ON w.session = s.id
-        WHERE w.state = 'pending' AND s.not_before > $1";
+    NEXT_BACKOFF = "SELECT MIN(s.not_before) FROM session s WHERE s.not_before > $1
+          AND (EXISTS (SELECT 1 FROM work_item w WHERE w.session = s.id AND w.state = 'pending')
+            OR EXISTS (SELECT 1 FROM run r WHERE r.session = s.id
+              AND r.state IN ('running', 'lost', 'sleeping')))";
 }
 
 /// Adds a session.
@@ -214,6 +218,16 @@ pub(crate) fn void_all_leases(connection: &rusqlite::Connection) -> Result<()> {
 pub fn wake(tx: &mut OwnerTx<'_, '_>, id: SessionId) -> Result<()> {
     let now = tx.now();
     tx.run(&WAKE, params![id, now]).map(|_| ())
+}
+
+/// Not to be claimed before a time.
+pub fn put_off(tx: &mut OwnerTx<'_, '_>, id: SessionId, until: Timestamp) -> Result<()> {
+    tx.run(&PUT_OFF, params![id, until]).map(|_| ())
+}
+
+/// Starts the history window at a run's number: the model could not read what stands before.
+pub fn drop_history(tx: &mut OwnerTx<'_, '_>, id: SessionId, from_run: i64) -> Result<()> {
+    tx.run(&DROP_HISTORY, params![id, from_run]).map(|_| ())
 }
 
 /// Counts a new run and gives its number.

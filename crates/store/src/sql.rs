@@ -16,6 +16,7 @@ pub struct Sql {
 #[derive(Debug)]
 pub(crate) enum Source {
     Text(&'static str),
+    Built(String),
     Insert { table: &'static str, columns: &'static [&'static str], tail: &'static str },
     Select { table: &'static str, columns: &'static [&'static str], tail: &'static str },
 }
@@ -31,6 +32,7 @@ impl Sql {
         self.rendered.get_or_init(|| {
             let postgres = match &self.source {
                 Source::Text(text) => (*text).to_owned(),
+                Source::Built(text) => text.clone(),
                 Source::Insert { table, columns, tail } => {
                     let slots: Vec<String> = (1..=columns.len()).map(|n| format!("${n}")).collect();
                     format!(
@@ -47,6 +49,11 @@ impl Sql {
             };
             Rendered { sqlite: for_sqlite(&postgres), postgres }
         })
+    }
+
+    /// A statement whose text is made from a table of `domain`.
+    pub(crate) fn built(name: &'static str, source: Source) -> Self {
+        Sql { name, source, hot: false, rendered: OnceLock::new() }
     }
 
     /// The text for PostgreSQL.

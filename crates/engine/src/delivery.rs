@@ -1,0 +1,39 @@
+//! Delivery: decides what a person hears, when and where (USR-17).
+//!
+//! There is one channel by now, the person's own devices, and no reason to hold anything back; each
+//! message still passes generated → queued → sending, and only a device's receipt makes it delivered.
+
+use base::{DeviceId, MessageId};
+use domain::state::MessageState;
+use store::{OwnerTx, Result};
+
+use crate::Context;
+
+const BATCH: i64 = 64;
+
+/// Moves messages one state on. `true`: there may be more.
+pub async fn pass(cx: &Context) -> Result<bool> {
+    let found = cx.store.read(|tx| store::message::undelivered(tx, BATCH)).await?;
+    for message in &found {
+        let id = message.id;
+        let state = message.state;
+        cx.write(message.owner, move |_, tx| match state {
+            MessageState::Generated => store::message::queue(tx, id),
+            MessageState::Queued => store::message::send(tx, id),
+            MessageState::Sending
+            | MessageState::Uncertain
+            | MessageState::Delivered
+            | MessageState::Dropped => Ok(false),
+        })
+        .await?;
+    }
+    Ok(!found.is_empty())
+}
+
+/// A device confirms messages that it has. Unknown ones are ignored: a receipt is never an error.
+pub fn receipts(tx: &mut OwnerTx<'_, '_>, device: DeviceId, ids: &[MessageId]) -> Result<()> {
+    for id in ids {
+        store::message::delivered(tx, *id, device)?;
+    }
+    Ok(())
+}

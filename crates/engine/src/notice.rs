@@ -1,0 +1,126 @@
+//! Notices that the server itself writes, through the same delivery as everything else (USR-01).
+
+use base::{DutyId, MessageId, ProposalId, SessionId};
+use domain::event::Trust;
+use domain::state::MessageState;
+use domain::words::Notice;
+use store::event::NewBody;
+use store::message::{Message, MessageKind};
+use store::proposal::Proposal;
+use store::run::Run;
+use store::{OwnerTx, Result};
+
+use crate::Context;
+
+/// What is said, and about what.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct About {
+    pub duty: Option<DutyId>,
+    pub proposal: Option<ProposalId>,
+    pub late: bool,
+}
+
+/// Writes a message; the delivery stage takes it from there.
+fn write(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    session: SessionId,
+    said_by: Option<(&Run, &str)>,
+    text: String,
+    about: About,
+) -> Result<MessageId> {
+    let (kind, provenance, trust) = match said_by {
+        Some((run, _)) => (MessageKind::Agent, format!("run:{}", run.id), Trust::Outside),
+        None => (MessageKind::Notice, "server".to_owned(), Trust::System),
+    };
+    let body = NewBody {
+        id: cx.id(),
+        bytes: text.into_bytes(),
+        media: "text/plain; charset=utf-8",
+        provenance,
+        trust,
+    };
+    let message = Message {
+        id: cx.id(),
+        owner: tx.owner(),
+        session,
+        kind,
+        run: said_by.map(|(run, _)| run.id),
+        call_id: said_by.map(|(_, call)| call.to_owned()),
+        duty: about.duty,
+        task_version: said_by.and_then(|(run, _)| run.task_version),
+        proposal: about.proposal,
+        late: about.late,
+        body: body.id,
+        state: MessageState::Generated,
+        reason: None,
+        seq: tx.seq(),
+        created_at: tx.now(),
+        queued_at: None,
+        sent_at: None,
+        delivered_at: None,
+        delivered_to: None,
+        moved_at: tx.now(),
+    };
+    store::event::put_body(tx, body)?;
+    store::message::insert(tx, &message)?;
+    Ok(message.id)
+}
+
+/// The model's own words, through `send_to_user`.
+pub(crate) fn agent(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    run: &Run,
+    call_id: &str,
+    text: String,
+    late: bool,
+) -> Result<MessageId> {
+    let about = About { duty: run.duty, proposal: None, late };
+    write(cx, tx, run.session, Some((run, call_id)), text, about)
+}
+
+/// A sentence from a template.
+pub(crate) fn server(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    session: SessionId,
+    notice: &Notice<'_>,
+    about: About,
+) -> Result<MessageId> {
+    write(cx, tx, session, None, notice.text(), about)
+}
+
+/// A card for a proposal.
+pub(crate) fn card(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    proposal: &Proposal,
+    text: String,
+) -> Result<MessageId> {
+    let about = About { duty: proposal.duty, proposal: Some(proposal.id), late: false };
+    write(cx, tx, proposal.session, None, text, about)
+}
+
+/// A proposal whose time ran out.
+pub(crate) fn expired(cx: &Context, tx: &mut OwnerTx<'_, '_>, proposal: &Proposal) -> Result<()> {
+    let text =
+        "The time for your decision passed without an answer. Nothing was changed. Ask again \
+                whenever you like."
+            .to_owned();
+    card(cx, tx, proposal, text).map(|_| ())
+}
+
+/// Opens a fault and tells the user once, however often it recurs.
+pub(crate) fn fault(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    session: SessionId,
+    key: &str,
+    notice: &Notice<'_>,
+) -> Result<()> {
+    if store::fault::open(tx, cx.uuid(), key, &notice.text())? {
+        server(cx, tx, session, notice, About::default())?;
+    }
+    Ok(())
+}

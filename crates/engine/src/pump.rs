@@ -1,0 +1,200 @@
+//! The one loop shape that all stages share: wait for a hint or the tick, then work until nothing is
+//! left. A hint may be lost; the tick finds the row.
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base::SessionId;
+use store::{Result, StoreError};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+
+use crate::worker::{self, Action, Recorded, Work};
+use crate::{Context, delivery, router, sweeper, timer, tools};
+
+/// Hints to the stages that there may be something to do.
+#[derive(Debug, Default)]
+pub struct Hints {
+    router: Notify,
+    timer: Notify,
+    worker: Notify,
+    delivery: Notify,
+    sweeper: Notify,
+}
+
+impl Hints {
+    /// Something changed: all stages look.
+    pub fn all(&self) {
+        for hint in [&self.router, &self.timer, &self.worker, &self.delivery] {
+            hint.notify_one();
+        }
+    }
+}
+
+/// Runs all stages until `stop` becomes true, then lets what is under way reach its next record.
+pub async fn run(cx: Context, hints: Arc<Hints>, stop: watch::Receiver<bool>) {
+    let mut stages = JoinSet::new();
+    stages.spawn(listen(cx.clone(), hints.clone(), stop.clone()));
+    let each = |cx: &Context, hints: &Arc<Hints>| (cx.clone(), hints.clone(), stop.clone());
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move { stage(&c, &h.router, s, "router", || router::pass(&c)).await });
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move { stage(&c, &h.timer, s, "timer", || timer::pass(&c)).await });
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move { stage(&c, &h.delivery, s, "delivery", || delivery::pass(&c)).await });
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move { stage(&c, &h.sweeper, s, "sweeper", || sweeper::pass(&c)).await });
+    let crew = Arc::new(Crew::default());
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move {
+        stage(&c, &h.worker, s, "worker", || hire(&c, &crew, &h)).await;
+        // Workers in the middle of a step are left to reach its record; the process then ends.
+    });
+    while stages.join_next().await.is_some() {}
+}
+
+async fn listen(cx: Context, hints: Arc<Hints>, mut stop: watch::Receiver<bool>) {
+    let mut signals = cx.store.signals();
+    loop {
+        tokio::select! {
+            // A lagging receiver has missed hints, not records: look at everything.
+            heard = signals.recv() => match heard {
+                Ok(_) | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => hints.all(),
+                Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
+            },
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}
+
+async fn stage<F>(
+    cx: &Context,
+    hint: &Notify,
+    mut stop: watch::Receiver<bool>,
+    name: &'static str,
+    pass: impl Fn() -> F,
+) where
+    F: Future<Output = Result<bool>>,
+{
+    let tick = Duration::from_millis(cx.limits.tick_ms);
+    loop {
+        if *stop.borrow() {
+            return;
+        }
+        match pass().await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(StoreError::Closed) => return,
+            Err(error) => tracing::warn!(stage = name, %error, "tried again at the next tick"),
+        }
+        tokio::select! {
+            () = hint.notified() => {}
+            () = tokio::time::sleep(tick) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}
+
+/// Sessions that this process is running.
+#[derive(Debug, Default)]
+struct Crew(Mutex<HashSet<SessionId>>);
+
+impl Crew {
+    fn held(&self) -> std::sync::MutexGuard<'_, HashSet<SessionId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Claims sessions up to the number of workers; one more is kept free for people.
+async fn hire(cx: &Context, crew: &Arc<Crew>, hints: &Arc<Hints>) -> Result<bool> {
+    let now = cx.clock.now();
+    let limit = cx.limits.workers as i64 * 2 + 2;
+    let found = cx.store.read(move |tx| store::session::claimable(tx, now, now, limit)).await?;
+    for claimable in found {
+        let room = cx.limits.workers + usize::from(claimable.person);
+        {
+            let mut held = crew.held();
+            if held.len() >= room || !held.insert(claimable.session) {
+                continue;
+            }
+        }
+        let (cx, crew, hints) = (cx.clone(), crew.clone(), hints.clone());
+        tokio::spawn(async move {
+            let session = claimable.session;
+            if let Err(error) = employ(&cx, claimable).await {
+                tracing::warn!(%session, %error, "a run stopped; it is resumed by its next claim");
+            }
+            crew.held().remove(&session);
+            hints.worker.notify_one();
+        });
+    }
+    Ok(false)
+}
+
+async fn employ(cx: &Context, claimable: store::session::Claimable) -> Result<()> {
+    let Some(mut work) = worker::claim(cx, claimable.owner, claimable.session).await? else {
+        return Ok(());
+    };
+    while step(cx, &mut work).await? == Recorded::Goes {}
+    Ok(())
+}
+
+/// One step of a run: decide, perform with the lease renewed, record.
+async fn step(cx: &Context, work: &mut Work) -> Result<Recorded> {
+    match worker::next(cx, work) {
+        Action::End(outcome) => worker::record_end(cx, work, outcome).await,
+        Action::Tool(call, plan) => match holding(cx, work, tools::perform(cx, plan)).await? {
+            Some(done) => worker::record_tool(cx, work, call, done).await,
+            None => Ok(Recorded::Over),
+        },
+        Action::Ask(request) => {
+            let heard = |_bytes: u64| {};
+            let limit = Duration::from_millis(cx.limits.model_call_ms);
+            let ask = async {
+                let asked = tokio::time::timeout(limit, cx.model.ask(&request, &heard)).await;
+                asked.unwrap_or_else(|_| Err(model::ModelError::retry("no answer in time")))
+            };
+            match holding(cx, work, ask).await? {
+                None => Ok(Recorded::Over),
+                Some(Ok(answer)) => worker::record_answer(cx, work, request.digest(), answer).await,
+                Some(Err(error)) => worker::record_failure(cx, work, error).await,
+            }
+        }
+    }
+}
+
+/// Performs something slow while the lease is renewed. `None`: the run was interrupted, and what was
+/// under way is dropped (QUE-13).
+async fn holding<T>(cx: &Context, work: &Work, slow: impl Future<Output = T>) -> Result<Option<T>> {
+    let mut slow = std::pin::pin!(slow);
+    let mut signals = cx.store.signals();
+    let renew_every = Duration::from_millis(cx.limits.lease_renew_ms);
+    let mut renewal = tokio::time::interval(renew_every);
+    renewal.reset();
+    loop {
+        let burst = Duration::from_millis(cx.limits.burst_ms);
+        tokio::select! {
+            // What is done is taken before anything else is looked at.
+            biased;
+            done = &mut slow => return Ok(Some(done)),
+            _ = renewal.tick() => {}
+            // Somebody may have spoken: look once the burst window has closed.
+            () = spoken(&mut signals, burst) => {}
+        }
+        let held = work.clone();
+        let renewed =
+            cx.write(work.lease.owner, move |cx, tx| worker::renew(cx, tx, &held)).await?;
+        if renewed == Recorded::Over {
+            return Ok(None);
+        }
+    }
+}
+
+/// Ends one burst window after the next change of any record.
+async fn spoken(signals: &mut tokio::sync::broadcast::Receiver<store::Signal>, burst: Duration) {
+    drop(signals.recv().await);
+    tokio::time::sleep(burst).await;
+    *signals = signals.resubscribe();
+}

@@ -1,0 +1,65 @@
+//! Router: attributes accepted events to sessions, by their kind and by the waits they meet (EVT-06).
+
+use base::{EventId, OwnerId, WorkItemId};
+use domain::event::{Arrival, Route};
+use domain::state::{WaitState, WorkItemState};
+use store::{OwnerTx, Result};
+
+use crate::Context;
+
+const BATCH: i64 = 64;
+
+/// Routes what nobody has routed. `true`: there may be more.
+pub async fn pass(cx: &Context) -> Result<bool> {
+    let found = cx.store.read(|tx| store::work_item::unrouted(tx, BATCH)).await?;
+    for (owner, item) in &found {
+        let item = *item;
+        cx.write(*owner, move |_, tx| route(tx, item)).await?;
+    }
+    Ok(found.len() as i64 == BATCH)
+}
+
+/// Routes one item, under the owner's lock.
+pub fn route(tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result<()> {
+    let item = store::work_item::get(tx, item)?;
+    if item.state != WorkItemState::Unrouted {
+        return Ok(());
+    }
+    let event = store::event::get(tx, item.event)?;
+    let mut belongs_to = event.session;
+    if let Some(key) = &event.key {
+        for wait in store::wait::by_key(tx, event.kind.word(), key)? {
+            if store::wait::end(tx, wait.id, WaitState::Satisfied, Some(event.id))? {
+                belongs_to = Some(wait.session);
+            }
+        }
+    }
+    let main = store::owner::locked(tx)?.main_session;
+    let arrival = Arrival { kind: event.kind, trust: event.trust, belongs_to, main };
+    apply(tx, event.id, item.id, domain::event::route(arrival))
+}
+
+/// Writes a routing decision.
+pub fn apply(
+    tx: &mut OwnerTx<'_, '_>,
+    event: EventId,
+    item: WorkItemId,
+    route: Route,
+) -> Result<()> {
+    match route {
+        Route::Enqueue { session, class } => {
+            store::work_item::enqueue(tx, item, session, class)?;
+        }
+        Route::Record { reason } => {
+            let item = store::work_item::get(tx, item)?;
+            store::work_item::done(tx, &item)?;
+            store::event::dispose(tx, event, &format!("recorded: {reason}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// For the simulator's trace.
+pub async fn waiting(cx: &Context) -> Result<Vec<(OwnerId, WorkItemId)>> {
+    cx.store.read(|tx| store::work_item::unrouted(tx, BATCH)).await
+}

@@ -1,0 +1,155 @@
+//! Set-up of the first owner, and the pairing of devices.
+
+use base::{DeviceId, Digest, OwnerId, Secret, SessionId, SourceId, Timestamp};
+use domain::event::Trust;
+use store::device::Device;
+use store::event::Source;
+use store::owner::{Owner, Principal, PrincipalKind};
+use store::session::{Session, SessionKind};
+use store::{OwnerTx, Result, StoreError};
+
+use crate::Context;
+
+/// What the owner is called and where they live, to begin with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seed {
+    /// Name.
+    pub name: String,
+    /// IANA zone.
+    pub zone: String,
+}
+
+/// The owner of this installation; made now if there is none.
+pub async fn owner(cx: &Context, seed: Seed) -> Result<Owner> {
+    domain::schedule::zone(&seed.zone).map_err(|e| StoreError::Open(e.to_string()))?;
+    if let Some(owner) = cx.store.read(store::owner::all).await?.into_iter().next() {
+        return Ok(owner);
+    }
+    let now = cx.clock.now();
+    let id: OwnerId = cx.id();
+    let owner = Owner {
+        id,
+        name: seed.name,
+        zone: seed.zone,
+        change_seq: 0,
+        audit_seq: 0,
+        audit_head: Digest::ZERO,
+        main_session: cx.id(),
+        timer_source: cx.id(),
+        month_cap_micro_usd: base::MicroUsd(cx.limits.owner_month_micro_usd),
+        created_at: now,
+    };
+    let principals =
+        [(PrincipalKind::User, owner.name.clone()), (PrincipalKind::Policy, "policy".into())]
+            .map(|(kind, name)| Principal { id: cx.id(), owner: id, kind, name, created_at: now });
+    let timer = source(owner.timer_source, id, "timer", "timer", Trust::System, now);
+    let main = session(owner.main_session, id, SessionKind::Main, now);
+    let made = owner.clone();
+    cx.store
+        .write_unowned(move |tx| {
+            store::owner::create(tx, &owner, &principals)?;
+            store::event::insert_source(tx, &timer)?;
+            store::session::insert(tx, &main)
+        })
+        .await?;
+    Ok(made)
+}
+
+/// A session that nobody has run yet.
+pub(crate) fn session(id: SessionId, owner: OwnerId, kind: SessionKind, now: Timestamp) -> Session {
+    Session {
+        id,
+        owner,
+        agent: "main".into(),
+        kind,
+        fence: 0,
+        holder: None,
+        lease_until: None,
+        not_before: Timestamp::from_micros(0),
+        model_failures: 0,
+        runs: 0,
+        window_start: 0,
+        prefix: None,
+        prefix_digest: None,
+        created_at: now,
+    }
+}
+
+fn source(
+    id: SourceId,
+    owner: OwnerId,
+    kind: &str,
+    name: &str,
+    trust: Trust,
+    now: Timestamp,
+) -> Source {
+    let (kind, name) = (kind.to_owned(), name.to_owned());
+    Source { id, owner, kind, name, trust, received_at: None, created_at: now }
+}
+
+/// A device and the token that only it will know.
+#[derive(Debug, Clone)]
+pub struct Paired {
+    /// The device.
+    pub device: Device,
+    /// Its token: 256 random bits in hexadecimal digits.
+    pub token: Secret,
+}
+
+/// Adds a device of the user.
+pub fn add_device(cx: &Context, tx: &mut OwnerTx<'_, '_>, name: &str) -> Result<Paired> {
+    let bytes: [u8; 32] = cx.ids.bytes();
+    let text = bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let token = Secret::new(&text).map_err(|e| StoreError::Corrupt(e.to_string()))?;
+    let owner = tx.owner();
+    let user = store::owner::principal(tx, owner, PrincipalKind::User)?;
+    let id: DeviceId = cx.id();
+    let source = source(cx.id(), owner, "device", &id.to_string(), Trust::User, tx.now());
+    let device = Device {
+        id,
+        owner,
+        principal: user.id,
+        source: source.id,
+        name: name.chars().take(60).collect(),
+        token_digest: Digest::of(text.as_bytes()),
+        created_at: tx.now(),
+        revoked_at: None,
+    };
+    store::event::insert_source(tx, &source)?;
+    store::device::insert(tx, &device)?;
+    Ok(Paired { device, token })
+}
+
+/// Letters and digits that cannot be taken for each other.
+const ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+/// How long a pairing code can be used.
+pub const CODE_LASTS_MS: u64 = 15 * 60_000;
+
+/// Puts up a new one-time code such as `K7PM-Q3XT`: 40 random bits, usable once, for a quarter hour.
+pub fn offer_code(cx: &Context, tx: &mut OwnerTx<'_, '_>) -> Result<String> {
+    let bytes: [u8; 8] = cx.ids.bytes();
+    let letters: Vec<char> =
+        bytes.iter().map(|b| char::from(ALPHABET[usize::from(b % 32)])).collect();
+    let code: String = format!("{}-{}", join(&letters[..4]), join(&letters[4..]));
+    let until = tx.now().plus_ms(CODE_LASTS_MS);
+    store::device::offer_code(tx, Digest::of(code.as_bytes()), until)?;
+    Ok(code)
+}
+
+fn join(letters: &[char]) -> String {
+    letters.iter().collect()
+}
+
+/// Uses a code up and adds the device. `None`: the code is wrong, used or too old.
+pub fn redeem(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    code: &str,
+    name: &str,
+) -> Result<Option<Paired>> {
+    let digest = Digest::of(code.trim().to_ascii_uppercase().as_bytes());
+    match store::device::redeem_code(tx, digest)? {
+        true => add_device(cx, tx, name).map(Some),
+        false => Ok(None),
+    }
+}

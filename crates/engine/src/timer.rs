@@ -1,0 +1,142 @@
+//! Timer: turns schedules, waits and proposals whose time has come into events and ends.
+//!
+//! A slot's event has the external id `schedule:<id>:<slot>`, so it exists once; the next slot is
+//! computed from the slot. After an outage all passed slots collapse to one late catch-up.
+
+use base::{ProposalId, ScheduleId, SourceId, Timestamp, WaitId};
+use domain::event::{EventKind, Trust};
+use domain::schedule::{Rule, due, local_words, zone};
+use domain::state::{DutyState, ProposalState, ScheduleState, WaitState};
+use store::proposal::ProposalKind;
+use store::schedule::Schedule;
+use store::{OwnerTx, Result, StoreError};
+
+use crate::intake::{Incoming, accept};
+use crate::{Context, notice};
+
+const BATCH: i64 = 64;
+
+/// Fires what is due. `true`: there may be more.
+pub async fn pass(cx: &Context) -> Result<bool> {
+    let now = cx.clock.now();
+    let (schedules, waits, proposals) = cx
+        .store
+        .read(move |tx| {
+            Ok((
+                store::schedule::due(tx, now, BATCH)?,
+                store::wait::due(tx, now, BATCH)?,
+                store::proposal::due(tx, now, BATCH)?,
+            ))
+        })
+        .await?;
+    for (owner, id) in &schedules {
+        let id = *id;
+        cx.write(*owner, move |cx, tx| fire(cx, tx, id)).await?;
+    }
+    for (owner, id) in &waits {
+        let id = *id;
+        cx.write(*owner, move |cx, tx| time_out(cx, tx, id)).await?;
+    }
+    for (owner, id) in &proposals {
+        let id = *id;
+        cx.write(*owner, move |cx, tx| expire(cx, tx, id)).await?;
+    }
+    let most = schedules.len().max(waits.len()).max(proposals.len());
+    Ok(most as i64 == BATCH)
+}
+
+/// Fires one schedule, if it is due now.
+pub fn fire(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ScheduleId) -> Result<()> {
+    let schedule = store::schedule::get(tx, id)?;
+    if schedule.state != ScheduleState::Active {
+        return Ok(());
+    }
+    let owner = store::owner::locked(tx)?;
+    let unreadable = |e: String| StoreError::Corrupt(format!("schedule {id}: {e}"));
+    let rule: Rule = serde_json::from_str(&schedule.rule).map_err(|e| unreadable(e.to_string()))?;
+    let zone = zone(&owner.zone).map_err(|e| unreadable(e.to_string()))?;
+    let Some(due) =
+        due(&rule, &zone, schedule.next_slot, tx.now()).map_err(|e| unreadable(e.to_string()))?
+    else {
+        return Ok(());
+    };
+    if store::schedule::fire(tx, &schedule, due.slot, due.next, due.late)? {
+        let slot_words = local_words(&zone, due.slot);
+        announce(cx, tx, owner.timer_source, &schedule, due, &slot_words)?;
+    }
+    if schedule.until_at.is_some_and(|until| due.next > until) {
+        store::schedule::advance(tx, id, ScheduleState::Expired, due.next)?;
+    }
+    Ok(())
+}
+
+fn announce(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    source: SourceId,
+    schedule: &Schedule,
+    due: domain::schedule::Due,
+    slot_words: &str,
+) -> Result<()> {
+    let prompt = store::event::body_text(tx, schedule.prompt)?;
+    let missed = match due.missed {
+        0 => String::new(),
+        n => format!(" (stands for {n} earlier ones that were missed)"),
+    };
+    let incoming = Incoming {
+        source,
+        external_id: format!("schedule:{}:{}", schedule.id, due.slot.micros()),
+        kind: EventKind::ScheduleDue,
+        key: None,
+        trust: Trust::System,
+        content: format!("slot {slot_words}{missed}: {prompt}").into_bytes(),
+        media: "text/plain; charset=utf-8",
+        provenance: format!("schedule:{}", schedule.id),
+        session: Some(schedule.session),
+        duty: Some(schedule.duty),
+        late: due.late,
+    };
+    accept(cx, tx, incoming).map(|_| ())
+}
+
+/// Ends one wait whose due time has passed.
+pub fn time_out(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: WaitId) -> Result<()> {
+    let wait = store::wait::get(tx, id)?;
+    if wait.due_at > tx.now() || !store::wait::end(tx, id, WaitState::TimedOut, None)? {
+        return Ok(());
+    }
+    let owner = store::owner::locked(tx)?;
+    let late = wait.due_at.plus_ms(domain::schedule::LATE_AFTER_MS) < tx.now();
+    let incoming = Incoming {
+        source: owner.timer_source,
+        external_id: format!("wait:{id}"),
+        kind: EventKind::WaitTimedOut,
+        key: None,
+        trust: Trust::System,
+        content: format!("{} \"{}\" did not come by {}", wait.kind, wait.key, wait.due_at)
+            .into_bytes(),
+        media: "text/plain; charset=utf-8",
+        provenance: format!("wait:{id}"),
+        session: Some(wait.session),
+        duty: wait.duty,
+        late,
+    };
+    accept(cx, tx, incoming).map(|_| ())
+}
+
+/// Ends one proposal that nobody decided in time. Silence is not a no.
+pub fn expire(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ProposalId) -> Result<()> {
+    let owner = tx.owner();
+    let proposal = store::proposal::get(tx, owner, id)?;
+    let over: Timestamp = proposal.expires_at;
+    if over > tx.now() || !store::proposal::end(tx, &proposal, ProposalState::Expired, None)? {
+        return Ok(());
+    }
+    if let (ProposalKind::CloseDuty, Some(duty)) = (proposal.kind, proposal.duty) {
+        let duty = store::duty::get(tx, owner, duty)?;
+        if duty.state == DutyState::CloseProposed {
+            store::duty::advance(tx, &duty, DutyState::Active, None)?;
+        }
+    }
+    notice::expired(cx, tx, &proposal)
+}

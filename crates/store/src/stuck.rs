@@ -1,0 +1,46 @@
+//! Rows that have stayed in a state for longer than `domain::state::CUSTODY` allows.
+
+use base::{OwnerId, Timestamp};
+use domain::Custody;
+use domain::state::Alarm;
+
+use crate::error::Result;
+use crate::sql::{Source, Sql};
+use crate::tx::OwnerTx;
+use crate::value::params;
+
+/// One statement for each line of the table that has an alarm.
+pub(crate) fn statements() -> &'static [(Custody, Sql)] {
+    static MADE: std::sync::OnceLock<Vec<(Custody, Sql)>> = std::sync::OnceLock::new();
+    MADE.get_or_init(|| domain::state::CUSTODY.iter().filter_map(statement).collect())
+}
+
+fn statement(custody: &Custody) -> Option<(Custody, Sql)> {
+    let column = match custody.alarm {
+        Alarm::AfterMs(_) => "moved_at",
+        Alarm::AfterDueMs { column, .. } => column,
+        Alarm::Never(_) => return None,
+    };
+    let text = format!(
+        "SELECT MIN({column}) FROM {} WHERE owner = $1 AND state = '{}' AND {column} <= $2",
+        custody.table, custody.state
+    );
+    Some((*custody, Sql::built("stuck", Source::Built(text))))
+}
+
+/// Since when the owner's oldest row of this kind is overdue; `None` if none is.
+pub fn oldest(
+    tx: &mut OwnerTx<'_, '_>,
+    owner: OwnerId,
+    custody: &Custody,
+) -> Result<Option<Timestamp>> {
+    let allowed = match custody.alarm {
+        Alarm::AfterMs(ms) | Alarm::AfterDueMs { ms, .. } => ms,
+        Alarm::Never(_) => return Ok(None),
+    };
+    let before = tx.now().minus_ms(allowed);
+    let Some((_, sql)) = statements().iter().find(|(known, _)| known == custody) else {
+        return Ok(None);
+    };
+    tx.row(sql, params![owner, before])?.map_or(Ok(None), |row| row.get(0))
+}
