@@ -12,7 +12,8 @@ pub struct Answer {
     pub block: Block,
     /// Private text of the model; never an empty string.
     pub text: Option<String>,
-    /// The calls it asks for, in order. When `finish` is [`Finish::Length`] the last one may be cut.
+    /// The calls it asks for, in order. When `finish` is [`Finish::Length`] the last one may be
+    /// cut.
     pub tool_calls: Vec<ToolCall>,
     /// What it cost in tokens.
     pub usage: Usage,

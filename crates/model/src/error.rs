@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Why a model gave no answer. Each class has its own remedy; only [`ModelError::Retry`] heals by waiting.
+/// Why a model gave no answer. Each class has its own remedy; only [`ModelError::Retry`] heals by
+/// waiting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// The server is busy, away or broke off. The same request may be sent again.

@@ -27,7 +27,8 @@ impl Request {
     ///
     /// Everything before the messages depends on the model, the limit and the tools only, and the
     /// messages come last: as long as those stay, the body of a longer conversation starts with all
-    /// bytes of the shorter one up to its last message, so a provider's prefix cache keeps (CTX-05, CTX-06).
+    /// bytes of the shorter one up to its last message, so a provider's prefix cache keeps (CTX-05,
+    /// CTX-06).
     pub fn body(&self, model: &str) -> Vec<u8> {
         self.body_for(model, OutputField::MaxTokens)
     }
@@ -77,7 +78,8 @@ impl Request {
         })
     }
 
-    /// The identity of the question, whatever the model: the same blocks, tools and limit give the same digest.
+    /// The identity of the question, whatever the model: the same blocks, tools and limit give the
+    /// same digest.
     pub fn digest(&self) -> Digest {
         let limit = self.max_output_tokens.to_be_bytes();
         let fixed = [&limit[..], self.tools.digest.as_bytes()];

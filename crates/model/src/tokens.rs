@@ -5,8 +5,8 @@ const PARTS_PER_TOKEN: u64 = 6;
 
 /// How many tokens `text` takes at most, as a budget may assume (CTX-14, CTX-19).
 ///
-/// A deterministic over-estimate: three ASCII letters or blanks per token (real tokenizers: about four),
-/// two digits or signs per token, one token for each other character of the basic plane (so
+/// A deterministic over-estimate: three ASCII letters or blanks per token (real tokenizers: about
+/// four), two digits or signs per token, one token for each other character of the basic plane (so
 /// Chinese, Japanese and Korean count one per character), three for each character beyond it, such
 /// as emoji. Text made to be hard on tokenizers can still take more.
 pub fn estimate_tokens(text: &str) -> u64 {

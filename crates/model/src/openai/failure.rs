@@ -41,8 +41,8 @@ impl From<Value> for ErrorBody {
 }
 
 impl ErrorBody {
-    /// Reads `{"error": …}` of OpenAI, DeepSeek, llama.cpp and Ollama, an error without that wrapping,
-    /// or whatever text a proxy in between sent.
+    /// Reads `{"error": …}` of OpenAI, DeepSeek, llama.cpp and Ollama, an error without that
+    /// wrapping, or whatever text a proxy in between sent.
     fn read(body: &[u8]) -> ErrorBody {
         match serde_json::from_slice::<Value>(body) {
             Ok(Value::Object(mut fields)) => match fields.remove("error") {

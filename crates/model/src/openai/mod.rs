@@ -78,7 +78,8 @@ pub struct OpenAiSettings {
 }
 
 impl OpenAiSettings {
-    /// The default for [`OpenAiSettings::answer_bytes_max`]: 8 MiB. A streamed token takes about 250 bytes.
+    /// The default for [`OpenAiSettings::answer_bytes_max`]: 8 MiB. A streamed token takes about
+    /// 250 bytes.
     pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
     /// Settings for a local server without key and price; change the fields for others.
@@ -188,7 +189,8 @@ impl Incoming<'_> {
             while let Some(data) = events.next() {
                 assembly.take(&data)?;
             }
-            // Nothing follows the end mark; a server that keeps the connection open is not waited for.
+            // Nothing follows the end mark; a server that keeps the connection open is not waited
+            // for.
             if assembly.is_done() {
                 return Ok(());
             }

@@ -180,7 +180,8 @@ impl Assembly {
         Ok(&mut self.calls[place].1)
     }
 
-    /// The complete answer. A stream that broke off before it gave a reason to end is to be repeated.
+    /// The complete answer. A stream that broke off before it gave a reason to end is to be
+    /// repeated.
     pub(super) fn finish(self, request: &Request, asked: &str) -> Result<Answer, ModelError> {
         let Some(reason) = self.finish_reason else {
             return Err(ModelError::retry("the answer broke off before its end"));

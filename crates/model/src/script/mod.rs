@@ -1,7 +1,7 @@
 //! A model that follows a readable rule file instead of weights, for tests and the demo (EVA-02).
 //!
-//! The rules are tried in order and the first one that applies decides; if none does, the model says
-//! nothing. A rule looks like this; each part but the action may be left out:
+//! The rules are tried in order and the first one that applies decides; if none does, the model
+//! says nothing. A rule looks like this; each part but the action may be left out:
 //!
 //! ```toml
 //! [[rule]]
@@ -9,7 +9,8 @@
 //! last = "tool"                     # whose message is newest: user, tool or assistant
 //! user = 'Now: (?<day>\w+)'         # a pattern, or a list of them, in the run's tail
 //! not_user = 'never mind'           # none of these may be in the tail
-//! tool = { name = "feed.price", result = '"price":(?<price>[0-9.]+)' } # its newest result in this run
+//! # the newest result of a tool in this run
+//! tool = { name = "feed.price", result = '"price":(?<price>[0-9.]+)' }
 //! called = "tool_schema"            # called in this run; a list means all of them
 //! not_called = [{ tool = "send_to_user", arguments = 'price' }]
 //! anywhere = 'pattern'              # in any message
@@ -21,9 +22,9 @@
 //! # or: error = "retry"             # context, authentication, quota, refused, malformed
 //! ```
 //!
-//! The tail is the newest message in the user's role, and what follows it is this run. A call through
-//! `call_tool` counts as a call of the tool it names too. `$name` stands for what `(?<name>…)`
-//! captured, `$$` for a dollar sign; `"$name:number"` becomes a number.
+//! The tail is the newest message in the user's role, and what follows it is this run. A call
+//! through `call_tool` counts as a call of the tool it names too. `$name` stands for what
+//! `(?<name>…)` captured, `$$` for a dollar sign; `"$name:number"` becomes a number.
 
 mod file;
 mod fill;
@@ -57,8 +58,8 @@ pub struct ScriptError {
 }
 
 impl Script {
-    /// Reads a rule file. Unknown words, patterns that do not compile, names that nothing captures and
-    /// rules without an action are errors.
+    /// Reads a rule file. Unknown words, patterns that do not compile, names that nothing captures
+    /// and rules without an action are errors.
     pub fn parse(text: &str) -> Result<Script, ScriptError> {
         file::parse(text)
     }

@@ -31,7 +31,8 @@ impl ScriptedModel {
         Ok(answer)
     }
 
-    /// Takes `request` for the last one and gives the tokens it shares with the one before, from the start.
+    /// Takes `request` for the last one and gives the tokens it shares with the one before, from
+    /// the start.
     fn remember(&self, request: &Request) -> u64 {
         let parts = || std::iter::once(&request.tools).chain(&request.blocks);
         let digests = parts().map(|block| block.digest).collect();

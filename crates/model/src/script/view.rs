@@ -9,7 +9,8 @@ use crate::{Message, ModelError, Request, ToolCall};
 /// The tool through which others are called by name.
 const CALL_TOOL: &str = "call_tool";
 
-/// The messages of a request. The newest one in the user's role is the run's tail; what follows it is this run.
+/// The messages of a request. The newest one in the user's role is the run's tail; what follows it
+/// is this run.
 pub(super) struct View {
     messages: Vec<Message>,
     /// How many messages stand before the tail.
