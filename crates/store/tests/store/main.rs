@@ -4,4 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
 mod fixtures;
+mod lanes;
+mod order;
+mod raw;
 mod records;
