@@ -33,7 +33,7 @@ pub struct Cli {
 pub enum Command {
     /// Run the agent, its page and its HTTP API in the foreground
     #[command(after_help = "Example:\n  adjutant serve --config ./adjutant.toml")]
-    Serve,
+    Serve(ServeArgs),
     /// Say something to the agent
     #[command(after_help = "Safe to repeat: the message id is shown first, and the same id is \
 taken once only.\n\nExample:\n  adjutant send \"Stop looking at night\"\n  \
@@ -191,6 +191,14 @@ pub struct DeclineArgs {
     /// Output.
     #[command(flatten)]
     pub json: Json,
+}
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// The demo's folder; set by the demo itself
+    #[arg(long, hide = true)]
+    pub stage: Option<std::path::PathBuf>,
 }
 
 /// Arguments of `demo`.

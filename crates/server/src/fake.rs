@@ -1,16 +1,24 @@
 //! `adjutant fake`: fake vendors as processes, for tests and the demo.
 
+use std::io::Write as _;
+use std::sync::Arc;
+
+use base::SystemClock;
+
 use crate::cli::FakeKind;
 
 /// Serves one fake vendor until its input ends or it is told to stop.
 pub fn run(kind: FakeKind) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match kind {
-        FakeKind::Model { listen } => {
-            anyhow::bail!("fake model is not in this build yet (listen {listen:?})")
-        }
-        FakeKind::PriceFeed => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            Ok(runtime.block_on(testkit::price_feed::serve_stdio())?)
-        }
+        FakeKind::Model { listen } => runtime.block_on(async {
+            let any = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
+            let listener = tokio::net::TcpListener::bind(listen.unwrap_or(any)).await?;
+            writeln!(std::io::stdout(), "ready: http://{}/v1", listener.local_addr()?)?;
+            let script = model::Script::parse(testkit::model_server::PRICE_SCRIPT)?;
+            let config = testkit::model_server::Config::new(script, Arc::new(SystemClock));
+            Ok(testkit::model_server::serve(listener, config).await?)
+        }),
+        FakeKind::PriceFeed => Ok(runtime.block_on(testkit::price_feed::serve_stdio())?),
     }
 }

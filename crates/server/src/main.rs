@@ -35,11 +35,12 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     let env = |name: &str| std::env::var(name).ok();
     let config = |path: Option<&std::path::Path>| Config::load(path, &env);
     match cli.command {
-        Command::Serve => {
+        Command::Serve(args) => {
             let config = config(cli.config.as_deref())?;
             log::start(&config)?;
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            runtime.block_on(serve::run(config))?;
+            let stage = args.stage.as_deref().map(demo::Stage::open).transpose()?;
+            runtime.block_on(serve::run(config, stage.map(std::sync::Arc::new)))?;
             Ok(Exit::Ok)
         }
         Command::Demo(args) => demo::run(args).map(|()| Exit::Ok),
@@ -149,7 +150,7 @@ async fn dispatch(
             client::pair(client, &args.code, &args.name, &config.token_file(), screen).await
         }
         Command::Openapi(_) => client::openapi(client, screen).await,
-        Command::Serve | Command::Demo(_) | Command::Fake { .. } | Command::Doctor(_) => {
+        Command::Serve(_) | Command::Demo(_) | Command::Fake { .. } | Command::Doctor(_) => {
             Err(ClientError::Usage("this command does not ask the server".into()))
         }
     }
@@ -169,7 +170,7 @@ fn wait_s(command: &Command) -> u64 {
         | Command::Openapi(_)
         | Command::Doctor(_)
         | Command::Demo(_)
-        | Command::Serve
+        | Command::Serve(_)
         | Command::Fake { .. } => 0,
     }
 }
@@ -185,7 +186,7 @@ fn wants_json(command: &Command) -> bool {
         Command::Stop(args) | Command::Resume(args) => args.json.json,
         Command::Pair(args) => args.json.json,
         Command::Demo(args) => args.json,
-        Command::Serve | Command::Fake { .. } => false,
+        Command::Serve(_) | Command::Fake { .. } => false,
     }
 }
 

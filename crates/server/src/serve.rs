@@ -1,8 +1,228 @@
 //! `adjutant serve`: wiring of the running system.
 
-use crate::config::Config;
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
 
-/// Runs the server until it is told to stop.
-pub async fn run(config: Config) -> anyhow::Result<()> {
-    anyhow::bail!("serve is not in this build yet (it would listen on {})", config.listen)
+use anyhow::Context as _;
+use base::{Clock, IdSource, SystemClock};
+use connect::{ConnectLimits, Connectors, Manifest, ServerConfig};
+use engine::pump::Hints;
+use engine::setup::Seed;
+use model::{ChatModel, OpenAiChat, OpenAiSettings, Prices};
+use store::{Options, Store};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::config::{Config, Database, ModelConfig};
+use crate::demo::Stage;
+
+/// Runs the server until it is told to stop. `stage` is set when the demo started it.
+pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()> {
+    std::fs::create_dir_all(&config.data_dir)
+        .with_context(|| format!("cannot make the data folder {}", config.data_dir.display()))?;
+    let _lock = lock(&config.data_dir)?;
+    let clock: Arc<dyn Clock> = match &stage {
+        Some(stage) => stage.clock.clone(),
+        None => Arc::new(SystemClock),
+    };
+    let ids = Arc::new(IdSource::new(crate::seed()?));
+    let model = Arc::new(model(&config)?);
+    let connectors =
+        Arc::new(Connectors::new(connectors(&config)?, ConnectLimits::from(&config.limits))?);
+    let incarnation = ids.next(clock.now());
+    let options = options(&config, clock.clone(), incarnation);
+    // The PostgreSQL client blocks, so opening happens off the runtime's threads.
+    let store = tokio::task::spawn_blocking(move || Store::open(options)).await??;
+    let cx = engine::Context {
+        store,
+        clock,
+        ids,
+        limits: config.limits.clone(),
+        incarnation,
+        model: model.clone(),
+        max_output_tokens: config.model.as_ref().map_or(4_096, |m| output_tokens(m)),
+        world: connectors.clone(),
+    };
+    let seed = Seed {
+        name: config.owner.name.clone().unwrap_or_else(|| "you".into()),
+        zone: config.owner.zone.clone().unwrap_or_else(|| "UTC".into()),
+    };
+    let owner = engine::setup::owner(&cx, seed).await?;
+    let listener = TcpListener::bind(config.listen).await.with_context(|| {
+        format!("cannot listen on {}; set another `listen` or stop what uses it", config.listen)
+    })?;
+    let listen = listener.local_addr()?;
+    welcome(&cx, &config, owner.id, listen).await?;
+
+    let (stopping, stop) = watch::channel(false);
+    let hints = Arc::new(Hints::default());
+    let pump = tokio::spawn(engine::pump::run(cx.clone(), hints.clone(), stop.clone()));
+    if let Some(stage) = &stage {
+        tokio::spawn(stage.clone().keep_time(cx.clone(), hints.clone()));
+    }
+    let demo = stage.map(|stage| stage as Arc<dyn web::Demo>);
+    let router = web::router(web::WebState { cx: cx.clone(), owner: owner.id, listen, demo });
+    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+        let mut stop = stop;
+        drop(stop.wait_for(|stop| *stop).await);
+    });
+    let serving = tokio::spawn(async move { serving.await });
+    told_to_stop().await?;
+    tracing::info!("stopping");
+    stopping.send_replace(true);
+    // An open event stream never ends by itself; a few seconds are enough for everything else.
+    let limit = std::time::Duration::from_secs(5);
+    drop(tokio::time::timeout(limit, pump).await);
+    connectors.shutdown().await;
+    serving.abort();
+    Ok(())
+}
+
+/// One process per data folder: SQLite's leases rest on it.
+fn lock(data_dir: &Path) -> anyhow::Result<File> {
+    let path = data_dir.join("lock");
+    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => anyhow::bail!(
+            "another adjutant uses {}; stop it, or set another data_dir",
+            data_dir.display()
+        ),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
+    }
+}
+
+fn options(config: &Config, clock: Arc<dyn Clock>, incarnation: base::Incarnation) -> Options {
+    let (database, node, database_time) = match &config.database {
+        Database::Sqlite => (
+            store::Database::Sqlite(config.data_dir.join("adjutant.db")),
+            "local".to_owned(),
+            false,
+        ),
+        Database::Postgresql { url, node } => {
+            (store::Database::Postgres(url.expose().to_owned()), node.clone(), true)
+        }
+    };
+    Options {
+        database,
+        clock,
+        incarnation,
+        node,
+        inline: false,
+        database_time,
+        gate: None,
+        on_fatal: Arc::new(|why| {
+            tracing::error!(why, "ending: what is on disk must be read anew");
+            std::process::exit(70);
+        }),
+        pages_max: None,
+    }
+}
+
+fn model(config: &Config) -> anyhow::Result<OpenAiChat> {
+    let Some(settings) = &config.model else {
+        anyhow::bail!(
+            "no model is set up. Add a [model] section to {} (see docs/adjutant.example.toml), or \
+             look at the demo first: adjutant demo",
+            config
+                .file
+                .as_deref()
+                .map_or("adjutant.toml".into(), |file| file.display().to_string())
+        );
+    };
+    let env = |name: &str| std::env::var(name).ok();
+    let http = model::http_client(std::time::Duration::from_secs(10))?;
+    let local = OpenAiSettings::local(&settings.base_url, &settings.model, settings.context_tokens);
+    let prices = Prices {
+        input: settings.input_per_million,
+        cached: settings.cached_per_million,
+        output: settings.output_per_million,
+    };
+    let (key, output_field) = (settings.key(&env)?, settings.output_field);
+    Ok(OpenAiChat::new(http, OpenAiSettings { key, output_field, prices, ..local }))
+}
+
+fn output_tokens(model: &ModelConfig) -> u32 {
+    u32::try_from(model.max_output_tokens).unwrap_or(u32::MAX)
+}
+
+fn connectors(config: &Config) -> anyhow::Result<Vec<ServerConfig>> {
+    let read = |mcp: &crate::config::McpConfig| -> anyhow::Result<ServerConfig> {
+        let manifest = match &mcp.manifest {
+            None => Manifest::parse("")?,
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("cannot read the manifest {}", path.display()))?;
+                Manifest::parse(&text).with_context(|| format!("in {}", path.display()))?
+            }
+        };
+        Ok(ServerConfig {
+            name: mcp.name.clone(),
+            command: mcp.command.display().to_string(),
+            args: mcp.args.clone(),
+            env: mcp.env.iter().map(|(k, v)| (k.clone(), v.expose().to_owned())).collect(),
+            manifest,
+        })
+    };
+    config.mcp.iter().map(read).collect()
+}
+
+/// Leaves the command line its token, and prints a one-time link while no other device is paired.
+async fn welcome(
+    cx: &engine::Context,
+    config: &Config,
+    owner: base::OwnerId,
+    listen: SocketAddr,
+) -> anyhow::Result<()> {
+    let devices = cx.store.read(move |tx| store::device::all(tx, owner)).await?;
+    let file = config.token_file();
+    if devices.is_empty() || !file.exists() {
+        let paired =
+            cx.write(owner, |cx, tx| engine::setup::add_device(cx, tx, COMMAND_LINE)).await?;
+        write_private(&file, paired.token.expose())
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "adjutant {} listens on http://{listen}", env!("CARGO_PKG_VERSION"))?;
+    if !web::page::AVAILABLE {
+        writeln!(
+            out,
+            "This build has no page (npm was missing); the command line does everything."
+        )?;
+    }
+    drop(out);
+    if devices.iter().all(|device| device.name == COMMAND_LINE) {
+        let code = cx.write(owner, engine::setup::offer_code).await?;
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "To pair a browser, open this link within 15 minutes; it works once:")?;
+        writeln!(out, "open: http://{listen}/#code={code}")?;
+    }
+    std::io::stdout().lock().flush()?;
+    Ok(())
+}
+
+const COMMAND_LINE: &str = "command line";
+
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let next = path.with_extension("new");
+    let mut file =
+        File::options().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(next, path)
+}
+
+async fn told_to_stop() -> anyhow::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+        _ = terminate.recv() => {}
+    }
+    Ok(())
 }
