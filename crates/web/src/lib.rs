@@ -1,3 +1,121 @@
-//! placeholder
+//! The HTTP API, its stream of signals, and the web page's files (DESIGN sections 3, 8 and 9).
+//!
+//! Every write is a transaction around a function of `engine`; nothing is decided here. Reads show
+//! records. What a client may rely on stands in `openapi.json`, and a test holds both together.
+//!
+//! Absent here: any SQL, any model, any state of its own that matters after a restart. Counters of
+//! tries and open streams are bounds, not facts.
+
+mod answer;
+mod auth;
+mod body;
+mod changes;
+mod chat;
+mod demo;
+mod duties;
+mod idempotent;
+mod me;
+mod messages;
+mod problem;
+mod proposals;
+mod stream;
+mod views;
 
 pub mod page;
+pub mod routes;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use base::OwnerId;
+use engine::Context;
+use tokio::sync::{Semaphore, watch};
+
+use problem::Problem;
+
+/// What the API needs from the process.
+#[derive(Clone)]
+pub struct WebState {
+    /// The engine's context: records, time, identifiers, bounds.
+    pub cx: Context,
+    /// The owner that new devices are paired with.
+    pub owner: OwnerId,
+    /// The address that the server listens on, with the port it really has: Host and Origin are
+    /// checked against it.
+    pub listen: SocketAddr,
+    /// The demo, if this is one.
+    pub demo: Option<Arc<dyn Demo>>,
+}
+
+/// What only the demo has.
+pub trait Demo: Send + Sync {
+    /// Kills this very process at once.
+    fn plug(&self);
+    /// Where the story stands, in the form of `Demo` in `openapi.json`.
+    fn state(&self) -> serde_json::Value;
+}
+
+/// Requests that may be under way at once; one more is told to come again.
+const REQUESTS_MAX: usize = 256;
+/// Streams that may be open at once.
+const STREAMS_MAX: usize = 64;
+/// How long a request may take until its answer begins.
+const ANSWER_MS: u64 = 10_000;
+
+/// The state of the router.
+struct Shared {
+    web: WebState,
+    requests: Semaphore,
+    streams: Arc<Semaphore>,
+    /// Held for a comparison only, never across a wait.
+    tries: Mutex<auth::Tries>,
+    stop: Option<watch::Receiver<bool>>,
+}
+
+type App = Arc<Shared>;
+
+/// The whole API and the page, for `axum::serve`. Open streams last until their clients leave.
+pub fn router(state: WebState) -> Router {
+    build(state, None)
+}
+
+/// As [`router`]; open streams end when `stop` becomes true, so that a graceful shutdown ends too.
+pub fn router_until(state: WebState, stop: watch::Receiver<bool>) -> Router {
+    build(state, Some(stop))
+}
+
+fn build(web: WebState, stop: Option<watch::Receiver<bool>>) -> Router {
+    let app = Arc::new(Shared {
+        web,
+        requests: Semaphore::new(REQUESTS_MAX),
+        streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        tries: Mutex::default(),
+        stop,
+    });
+    routes::table(&app)
+        .fallback(answer::page)
+        .layer(from_fn_with_state(app.clone(), bounded))
+        .layer(from_fn_with_state(app.clone(), auth::place))
+        .layer(from_fn(problem::uniform))
+        .layer(from_fn(answer::sealed))
+        .with_state(app)
+}
+
+/// Bounds how many requests are under way and how long each may take.
+async fn bounded(State(app): State<App>, request: Request, next: Next) -> Response {
+    let Ok(_permit) = app.requests.try_acquire() else {
+        let detail = "Too many requests at once. Nothing happened; send this one again.";
+        return Problem::unavailable(detail).into_response();
+    };
+    let limit = Duration::from_millis(ANSWER_MS);
+    tokio::time::timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
+        let detail =
+            "No answer in time. Send the same request again, with the same id: it is done once.";
+        Problem::unavailable(detail).into_response()
+    })
+}

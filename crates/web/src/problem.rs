@@ -1,0 +1,187 @@
+//! Errors as RFC 9457 problems, each with what to do next.
+
+use axum::Json;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use store::StoreError;
+
+/// Why a request was not done. `detail` is a sentence for the person or program that asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    detail: String,
+    retry_after_s: Option<u32>,
+}
+
+/// The form on the wire.
+#[derive(Serialize)]
+struct Wire<'a> {
+    r#type: &'static str,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+}
+
+/// How soon a request that was not taken in may come again.
+const RETRY_AFTER_S: u32 = 1;
+const MEDIA: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+impl Problem {
+    fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Problem { status, detail: detail.into(), retry_after_s: None }
+    }
+
+    /// 400: the request is not as the API describes it.
+    pub(crate) fn bad(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// 401: one answer for a missing, wrong and revoked token alike.
+    pub(crate) fn unauthorized() -> Self {
+        Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "This needs the token of a paired device, as \"Authorization: Bearer <token>\". Pair this \
+             device: run \"adjutant pair\" where the server runs and enter the code.",
+        )
+    }
+
+    /// 403: from a place or with a code that is not let in.
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::FORBIDDEN, detail)
+    }
+
+    /// 404: no such record of this owner.
+    pub(crate) fn missing(what: &str) -> Self {
+        let detail = format!("There is no such {what}. Read the list again; it may have changed.");
+        Problem::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// 404: no such address.
+    pub(crate) fn no_route() -> Self {
+        let detail = "There is nothing at this address. GET /openapi.json lists what there is.";
+        Problem::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// 409: not possible any more, with what happened instead.
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::CONFLICT, detail)
+    }
+
+    /// 410: changes after that number are not kept.
+    pub(crate) fn gone() -> Self {
+        let detail = "The changes after that number are no longer kept. Read everything again.";
+        Problem::new(StatusCode::GONE, detail)
+    }
+
+    /// 413: the body is over the limit.
+    pub(crate) fn too_large(limit_bytes: usize) -> Self {
+        let detail = format!("The body is over {limit_bytes} bytes. Send less at once.");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
+    /// 429: a bound on tries or open streams is reached.
+    pub(crate) fn too_many(detail: impl Into<String>, retry_after_s: u32) -> Self {
+        let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, detail);
+        Problem { retry_after_s: Some(retry_after_s), ..problem }
+    }
+
+    /// 503: not done, or not known to be done; the same request again is safe.
+    pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+        Problem { retry_after_s: Some(RETRY_AFTER_S), ..problem }
+    }
+
+    /// 500: a defect of this program; what it was stands in the log.
+    fn defect() -> Self {
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "This is a defect of the server; nothing was changed. Its log names it; run \"adjutant \
+             doctor\".",
+        )
+    }
+
+    /// For an answer that was made outside this crate's own code.
+    fn of_status(status: StatusCode) -> Self {
+        match status {
+            StatusCode::METHOD_NOT_ALLOWED => Problem::new(
+                status,
+                "This address does not take that method. The header Allow and GET /openapi.json name \
+                 those it takes.",
+            ),
+            StatusCode::NOT_FOUND => Problem::no_route(),
+            other => Problem::new(other, "See GET /openapi.json for what this address takes."),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Missing(noun) => Problem::missing(noun),
+            StoreError::Busy
+            | StoreError::Unavailable(_)
+            | StoreError::OutcomeUnknown
+            | StoreError::Duplicate(_) => Problem::unavailable(
+                "The store is busy or cannot be reached. Send the same request again, with the same \
+                 id: it is done once.",
+            ),
+            StoreError::Full => Problem::unavailable(
+                "The disk of the server is full and nothing was written. Free some space, then send \
+                 the same request again.",
+            ),
+            StoreError::Closed => Problem::unavailable(
+                "The server is stopping. Send the same request again once it runs.",
+            ),
+            StoreError::Fenced
+            | StoreError::Refused(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Panicked
+            | StoreError::Ended
+            | StoreError::Sql { .. }
+            | StoreError::Open(_) => {
+                tracing::error!(%error, "a request failed by a defect");
+                Problem::defect()
+            }
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let wire = Wire {
+            r#type: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("Refused"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+        };
+        let mut response = (self.status, Json(wire)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, MEDIA);
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// Gives every refusal the same form, also those that the HTTP library makes by itself.
+pub(crate) async fn uniform(request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let (status, headers) = (response.status(), response.headers());
+    let is_error = status.is_client_error() || status.is_server_error();
+    if !is_error || headers.get(header::CONTENT_TYPE) == Some(&MEDIA) {
+        return response;
+    }
+    let allow = headers.get(header::ALLOW).cloned();
+    let mut uniform = Problem::of_status(status).into_response();
+    if let Some(allow) = allow {
+        uniform.headers_mut().insert(header::ALLOW, allow);
+    }
+    uniform
+}

@@ -1,0 +1,155 @@
+//! The signal "changed, now at 43": server-sent events without content (CLI-04).
+//!
+//! A signal may be lost or come late; the records are the fact and the client asks for what it lacks.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Extension, State};
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use store::Signal;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
+use tokio::time::{Instant, sleep_until};
+
+use crate::App;
+use crate::auth::Caller;
+use crate::problem::Problem;
+
+/// A comment comes when nothing else did for this long, so that a client knows a dead connection.
+const BEAT: Duration = Duration::from_secs(15);
+/// How often a node asks a database that other nodes write to as well.
+const LOOK: Duration = Duration::from_secs(1);
+const RETRY_AFTER_S: u32 = 5;
+
+/// One client's stream. It holds at most one number that the client has not taken yet.
+struct Feed {
+    app: App,
+    caller: Caller,
+    signals: broadcast::Receiver<Signal>,
+    stop: Option<watch::Receiver<bool>>,
+    /// What the client was told last.
+    told: i64,
+    /// When the next comment is due.
+    beat_at: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Opens a stream. The first event comes at once with the number as it is.
+pub(crate) async fn open(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Problem> {
+    let full = |_| {
+        let detail = "Too many streams are open. Close some, or ask GET /v1/changes now and then.";
+        Problem::too_many(detail, RETRY_AFTER_S)
+    };
+    let permit = app.streams.clone().try_acquire_owned().map_err(full)?;
+    // Listened to before the number is read: a change in between is heard, not missed.
+    let signals = app.web.cx.store.signals();
+    let stop = app.stop.clone();
+    let beat_at = Instant::now() + BEAT;
+    let feed = Feed { app, caller, signals, stop, told: -1, beat_at, _permit: permit };
+    let events = futures_util::stream::unfold(feed, |mut feed| async move {
+        let event = feed.next().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(event)), feed))
+    });
+    let kind = (header::CONTENT_TYPE, "text/event-stream");
+    let plain = (header::HeaderName::from_static("x-accel-buffering"), "no");
+    Ok(([kind, plain], Body::from_stream(events)).into_response())
+}
+
+/// What a feed heard.
+enum Heard {
+    /// The owner's records are at this number.
+    At(i64),
+    /// Something may have been missed.
+    Look,
+    /// Nothing of interest.
+    Nothing,
+    /// The server stops.
+    End,
+}
+
+impl Feed {
+    /// The next event or comment; `None` ends the stream. Revoking a device ends its streams.
+    async fn next(&mut self) -> Option<String> {
+        if self.told < 0 {
+            return self.look().await.map(|seq| self.tell(seq));
+        }
+        loop {
+            let seq = match self.hear().await {
+                Heard::End => return None,
+                Heard::Nothing => continue,
+                Heard::At(seq) if seq <= self.told => continue,
+                Heard::At(_) | Heard::Look => self.look().await?,
+            };
+            if seq > self.told {
+                return Some(self.tell(seq));
+            }
+            if Instant::now() >= self.beat_at {
+                self.beat_at = Instant::now() + BEAT;
+                return Some(": still here\n\n".into());
+            }
+        }
+    }
+
+    fn tell(&mut self, seq: i64) -> String {
+        self.told = seq;
+        self.beat_at = Instant::now() + BEAT;
+        format!("event: changed\ndata: {{\"seq\":{seq}}}\n\n")
+    }
+
+    /// The newest number, if the device may still know it.
+    async fn look(&self) -> Option<i64> {
+        let (token, owner) = (self.caller.token, self.caller.device.owner);
+        let read = move |tx: &mut store::Tx<'_>| {
+            let device = store::device::by_token(tx, token)?;
+            let seq = store::owner::get(tx, owner)?.change_seq;
+            Ok(device.map(|_| seq))
+        };
+        // A store that cannot be read ends the stream; the client comes back and is told why.
+        self.app.web.cx.store.read(read).await.ok().flatten()
+    }
+
+    async fn hear(&mut self) -> Heard {
+        let owner = self.caller.device.owner;
+        let is_shared = self.app.web.cx.store.is_postgres();
+        let look_at =
+            if is_shared { self.beat_at.min(Instant::now() + LOOK) } else { self.beat_at };
+        // Whatever comes first; each of them may be dropped unfinished without loss.
+        tokio::select! {
+            heard = self.signals.recv() => match heard {
+                Ok(signal) if signal.owner == owner => self.newest(signal.seq),
+                Ok(_) => Heard::Nothing,
+                Err(RecvError::Lagged(_)) => Heard::Look,
+                Err(RecvError::Closed) => Heard::End,
+            },
+            () = sleep_until(look_at) => Heard::Look,
+            () = stopped(&mut self.stop) => Heard::End,
+        }
+    }
+
+    /// Takes all that waits as one: a slow client is told the newest number only.
+    fn newest(&mut self, mut seq: i64) -> Heard {
+        loop {
+            match self.signals.try_recv() {
+                Ok(signal) if signal.owner == self.caller.device.owner => seq = seq.max(signal.seq),
+                Ok(_) => {}
+                Err(TryRecvError::Lagged(_)) => return Heard::Look,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return Heard::At(seq),
+            }
+        }
+    }
+}
+
+/// Ends when the server stops; never if nobody can say so.
+async fn stopped(stop: &mut Option<watch::Receiver<bool>>) {
+    match stop {
+        Some(stop) => drop(stop.wait_for(|stop| *stop).await),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,232 @@
+//! How records look to a client: made in this one place, from records alone (P4).
+
+use base::{BodyId, Timestamp};
+use domain::draft::Draft;
+use domain::schedule::{Rule, local_words, month, zone};
+use domain::state::{DutyState, ProposalState, RunState, ScheduleState};
+use domain::words::{DutyFacts, duty_line};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use store::duty::Duty;
+use store::message::Entry;
+use store::owner::Owner;
+use store::proposal::{Proposal, ProposalKind};
+use store::run::Run;
+use store::schedule::Schedule;
+use store::wait::Wait;
+use store::{Result, StoreError, Tx};
+
+use crate::idempotent::Answer;
+
+/// Runs of a duty that are shown, newest first.
+const RUNS_SHOWN: i64 = 20;
+/// Open waits of a duty that are shown.
+const WAITS_SHOWN: i64 = 100;
+
+fn corrupt(what: &str, error: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt(format!("{what}: {error}"))
+}
+
+/// One line of the conversation.
+pub(crate) fn entry(entry: &Entry) -> Value {
+    json!({
+        "seq": entry.seq,
+        "kind": entry.kind,
+        "id": entry.id,
+        "text": entry.text,
+        "at": entry.at,
+        "state": entry.state,
+        "duty": entry.duty,
+        "proposal": entry.proposal,
+        "late": entry.late,
+    })
+}
+
+/// The owner with what was spent this month.
+pub(crate) fn month_so_far(tx: &mut Tx<'_>, owner: &Owner, now: Timestamp) -> Result<Value> {
+    let spent = store::ledger::month(tx, owner.id, &month(now))?;
+    let mut shown = serde_json::to_value(spent).map_err(|e| corrupt("the ledger", e))?;
+    shown["cap_micro_usd"] = json!(owner.month_cap_micro_usd);
+    Ok(shown)
+}
+
+/// A duty without its words; see [`with_words`].
+pub(crate) fn duty(tx: &mut Tx<'_>, owner: &Owner, duty: &Duty) -> Result<Answer> {
+    let zone = zone(&owner.zone).map_err(|e| corrupt("the owner's zone", e))?;
+    let version = store::duty::version(tx, duty.id)?;
+    let schedules = store::schedule::of_duty(tx, duty.id)?;
+    let waits = store::wait::open(tx, duty.session, WAITS_SHOWN)?;
+    let runs = store::run::of_duty(tx, duty.id, RUNS_SHOWN)?;
+    let spent = store::ledger::duty(tx, duty.id)?;
+    let next_wake = next_wake(duty, &schedules, &waits);
+    let facts = DutyFacts {
+        state: duty.state,
+        running: runs.iter().any(|run| run.state == RunState::Running),
+        next_wake,
+        last_run: runs.iter().find_map(|run| run.ended_at),
+    };
+    let schedules: Vec<Value> = schedules.iter().map(schedule).collect::<Result<_>>()?;
+    let frame = json!({
+        "id": duty.id,
+        "state": duty.state,
+        "version": version.n,
+        "created_at": duty.created_at,
+        "next_wake": next_wake,
+        "waits": waits.iter().map(wait).collect::<Vec<_>>(),
+        "schedules": schedules,
+        "runs": runs.iter().map(run).collect::<Vec<_>>(),
+        "spent_micro_usd": spent,
+        "state_line": duty_line(facts, &zone),
+    });
+    Ok(Answer { frame, draft: Some(version.content), reason: None })
+}
+
+fn next_wake(duty: &Duty, schedules: &[Schedule], waits: &[Wait]) -> Option<Timestamp> {
+    match duty.state {
+        DutyState::Active | DutyState::CloseProposed => {}
+        DutyState::Stopped | DutyState::Closed => return None,
+    }
+    let slots = schedules.iter().filter_map(next_slot);
+    slots.chain(waits.iter().map(|wait| wait.due_at)).min()
+}
+
+fn next_slot(schedule: &Schedule) -> Option<Timestamp> {
+    let over = schedule.until_at.is_some_and(|until| until < schedule.next_slot);
+    (schedule.state == ScheduleState::Active && !over).then_some(schedule.next_slot)
+}
+
+fn schedule(schedule: &Schedule) -> Result<Value> {
+    let rule: Rule = serde_json::from_str(&schedule.rule).map_err(|e| corrupt("a schedule", e))?;
+    Ok(json!({
+        "id": schedule.id,
+        "words": rule.words(),
+        "next_slot": next_slot(schedule),
+        "state": schedule.state,
+        "late_last": schedule.last_late,
+    }))
+}
+
+fn wait(wait: &Wait) -> Value {
+    json!({
+        "id": wait.id,
+        "kind": wait.kind,
+        "key": wait.key,
+        "due_at": wait.due_at,
+        "state": wait.state,
+    })
+}
+
+fn run(run: &Run) -> Value {
+    json!({
+        "id": run.id,
+        "state": run.state,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+        "steps": run.steps,
+        "input_tokens": run.input_tokens,
+        "output_tokens": run.output_tokens,
+        "micro_usd": run.micro_usd,
+    })
+}
+
+/// A proposal without its words, as it stands at `now`; see [`with_words`].
+pub(crate) fn proposal(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    proposal: &Proposal,
+    now: Timestamp,
+) -> Result<Answer> {
+    let zone = zone(&owner.zone).map_err(|e| corrupt("the owner's zone", e))?;
+    let over = proposal.state == ProposalState::Open && proposal.expires_at <= now;
+    // Expiry is a comparison with the clock; the timer only records it.
+    let state = if over { ProposalState::Expired } else { proposal.state };
+    let (draft, reason) = match (proposal.kind, proposal.duty) {
+        (ProposalKind::CloseDuty, Some(duty)) => {
+            (store::duty::version(tx, duty)?.content, Some(proposal.content))
+        }
+        (ProposalKind::NewDuty, _) | (ProposalKind::CloseDuty, None) => (proposal.content, None),
+    };
+    // A decided card keeps the first times that it showed when it was decided.
+    let seen_at = if proposal.state == ProposalState::Open { now } else { proposal.moved_at };
+    let schedules = match proposal.kind {
+        ProposalKind::NewDuty => first_slots(tx, draft, &zone, seen_at)?,
+        ProposalKind::CloseDuty => Vec::new(),
+    };
+    let frame = json!({
+        "id": proposal.id,
+        "kind": match proposal.kind {
+            ProposalKind::NewDuty => "new_duty",
+            ProposalKind::CloseDuty => "close_duty",
+        },
+        "duty": proposal.duty,
+        "schedules": schedules,
+        "until": proposal.expires_at,
+        "if_nothing": if_nothing(proposal.kind, &local_words(&zone, proposal.expires_at)),
+        "digest": proposal.digest,
+        "state": state,
+        "created_at": proposal.created_at,
+    });
+    Ok(Answer { frame, draft: Some(draft), reason })
+}
+
+fn if_nothing(kind: ProposalKind, until: &str) -> String {
+    match kind {
+        ProposalKind::NewDuty => format!("Nothing starts. The question ends on {until}."),
+        ProposalKind::CloseDuty => {
+            format!("The duty stays as it is and goes on. The question ends on {until}.")
+        }
+    }
+}
+
+fn first_slots(
+    tx: &mut Tx<'_>,
+    draft: BodyId,
+    zone: &jiff::tz::TimeZone,
+    after: Timestamp,
+) -> Result<Vec<Value>> {
+    let draft = read_draft(tx, draft)?;
+    let shown = |wakeup: &domain::draft::Wakeup| {
+        let first = wakeup.rule.next_after(zone, after).ok();
+        json!({"words": wakeup.rule.words(), "first": first})
+    };
+    Ok(draft.map_or_else(Vec::new, |draft| draft.schedules.iter().map(shown).collect()))
+}
+
+/// The draft in a body; `None` once it was erased.
+fn read_draft(tx: &mut Tx<'_>, body: BodyId) -> Result<Option<Draft>> {
+    let Some(bytes) = store::event::body(tx, body)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).map_err(|e| corrupt("a draft", e))
+}
+
+/// Why a duty may be closed, as the model put it.
+#[derive(Deserialize)]
+struct Reason {
+    reason: String,
+}
+
+const ERASED: &str = "(erased)";
+
+/// Puts the words of the bodies into an answer: title, goal and conditions of a draft, and for a
+/// closing the reason, which is what the person confirms.
+pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer) -> Result<Value> {
+    let Answer { mut frame, draft, reason } = answer;
+    let Some(body) = draft else { return Ok(frame) };
+    let draft = read_draft(tx, body)?;
+    let mut goal = draft.as_ref().map_or(ERASED, |draft| &draft.goal).to_owned();
+    if let Some(body) = reason {
+        let bytes = store::event::body(tx, body)?;
+        let read = |bytes: Vec<u8>| serde_json::from_slice::<Reason>(&bytes).map(|r| r.reason);
+        goal = bytes
+            .map_or_else(|| Ok(ERASED.to_owned()), read)
+            .map_err(|e| corrupt("a reason", e))?;
+    }
+    let words = Map::from_iter([
+        ("title".to_owned(), json!(draft.as_ref().map_or(ERASED, |draft| &draft.title))),
+        ("goal".to_owned(), json!(goal)),
+        ("conditions".to_owned(), json!(draft.map_or_else(Vec::new, |draft| draft.conditions))),
+    ]);
+    if let Some(object) = frame.as_object_mut() {
+        object.extend(words);
+    }
+    Ok(frame)
+}
