@@ -134,7 +134,10 @@ pub(crate) fn tail(
         let text = cut(store::event::body_text(tx, event.body)?, text_max);
         let heading = match event.kind {
             EventKind::UserMessage => format!("message {} from the user", event.id),
-            EventKind::ScheduleDue => format!("a schedule is due (event {})", event.id),
+            EventKind::ScheduleDue => match event.duty {
+                Some(duty) => format!("schedule of duty {duty} \"{}\" is due", title(tx, duty)?),
+                None => "a schedule is due".to_owned(),
+            },
             EventKind::WaitTimedOut => format!("a wait timed out (event {})", event.id),
             EventKind::WaitSatisfied => format!("a wait was met (event {})", event.id),
             EventKind::ProposalDecided => format!("a decision (event {})", event.id),
@@ -149,9 +152,14 @@ pub(crate) fn tail(
     Ok((tail.to_block(&zone, &owner.zone), trust, any_late))
 }
 
+fn title(tx: &mut Tx<'_>, duty: base::DutyId) -> Result<String> {
+    let version = store::duty::version(tx, duty)?;
+    Ok(draft(tx, &version)?.title)
+}
+
 fn note(tx: &mut OwnerTx<'_, '_>, duty: &Duty, zone: &jiff::tz::TimeZone) -> Result<DutyNote> {
     let version = store::duty::version(tx, duty.id)?;
-    let title = draft(tx, &version)?.title;
+    let title = title(tx, duty.id)?;
     let mut open = Vec::new();
     for schedule in store::schedule::of_duty(tx, duty.id)? {
         if schedule.state == ScheduleState::Active {
