@@ -11,7 +11,7 @@ use base::{Clock, IdSource, SystemClock};
 use connect::{ConnectLimits, Connectors, Manifest, ServerConfig};
 use engine::pump::Hints;
 use engine::setup::Seed;
-use model::{ChatModel, OpenAiChat, OpenAiSettings, Prices};
+use model::{OpenAiChat, OpenAiSettings, Prices};
 use store::{Options, Store};
 use tokio::net::TcpListener;
 use tokio::sync::watch;

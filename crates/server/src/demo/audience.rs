@@ -105,26 +105,26 @@ impl Audience {
     }
 
     async fn start(&mut self) -> anyhow::Result<Child> {
+        // Only the first start says something that a viewer needs: the pairing link.
+        let link = !self.linked && !self.args.unattended;
         let mut server = Command::new(&self.program)
             .arg("--config")
             .arg(self.folder.join("adjutant.toml"))
             .args(["serve", "--stage"])
             .arg(&self.folder)
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
+            .stdout(if link { Stdio::piped() } else { Stdio::null() })
             .kill_on_drop(true)
             .spawn()
             .context("cannot start the server")?;
-        if let (false, Some(out)) = (self.linked, server.stdout.take()) {
+        if let Some(out) = server.stdout.take() {
+            self.show_link(out).await?;
             self.linked = true;
-            if !self.args.unattended {
-                self.show_link(out).await?;
-            }
         }
         Ok(server)
     }
 
-    /// Hands on what the server says at its first start: the pairing link.
+    /// Hands on what the server says at its first start, up to the pairing link; the rest is drained.
     async fn show_link(&self, out: tokio::process::ChildStdout) -> anyhow::Result<()> {
         use tokio::io::{AsyncBufReadExt as _, BufReader};
         let mut lines = BufReader::new(out).lines();
@@ -134,7 +134,11 @@ impl Audience {
                 break;
             }
         }
-        self.say("Two weeks pass in half a minute. Confirm the duty on the page, and pull the plug there whenever you like.")
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        self.say(
+            "Two weeks pass in half a minute. Confirm the duty on the page, and pull the plug there \
+             whenever you like.",
+        )
     }
 
     fn count(&mut self, status: ExitStatus, deaths: u32) -> anyhow::Result<u32> {
