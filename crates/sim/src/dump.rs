@@ -1,0 +1,282 @@
+//! The records at the end of a run: every one that the change sequence ever named.
+
+use std::collections::BTreeMap;
+
+use base::{Id, OwnerId, SessionId, Timestamp};
+use domain::state::{
+    DutyState, MessageState, ProposalState, RunState, ScheduleState, WaitState, WorkItemState,
+};
+use serde_json::{Value, json};
+use store::duty::Duty;
+use store::event::Event;
+use store::message::{Message, MessageKind};
+use store::proposal::Proposal;
+use store::run::{Run, Step};
+use store::schedule::Schedule;
+use store::session::{PrefixChange, Session};
+use store::wait::Wait;
+use store::work_item::WorkItem;
+use store::{Result, Tx};
+use uuid::Uuid;
+
+/// Everything of one owner, oldest change first.
+#[derive(Debug, Clone, Default)]
+pub struct Records {
+    /// Change numbers of all transactions, in order, each once.
+    pub seqs: Vec<i64>,
+    /// Events with their text and their work item.
+    pub events: Vec<(Event, String, WorkItem)>,
+    /// Runs with their steps and the steps' text.
+    pub runs: Vec<(Run, Vec<(Step, String)>)>,
+    /// Messages with their text.
+    pub messages: Vec<(Message, String)>,
+    /// Waits.
+    pub waits: Vec<Wait>,
+    /// Duties with their schedules.
+    pub duties: Vec<(Duty, Vec<Schedule>)>,
+    /// Proposals.
+    pub proposals: Vec<Proposal>,
+    /// Sessions with the changes of their prefix.
+    pub sessions: Vec<(Session, Vec<PrefixChange>)>,
+    /// The audit chain, and its head as the owner's row has it.
+    pub audit: Vec<store::change::Audited>,
+    /// The owner.
+    pub owner: Option<store::owner::Owner>,
+    /// Faults that are open.
+    pub faults: Vec<String>,
+}
+
+/// Reads everything of an owner.
+pub fn read(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Records> {
+    let mut records = Records {
+        owner: Some(store::owner::get(tx, owner)?),
+        audit: store::change::audit(tx, owner, 0, i64::MAX)?,
+        faults: store::fault::all_open(tx, owner)?.into_iter().map(|fault| fault.key).collect(),
+        ..Records::default()
+    };
+    let mut seen: BTreeMap<(String, Uuid), ()> = BTreeMap::new();
+    for change in store::change::after(tx, owner, 0, i64::MAX)? {
+        if records.seqs.last() != Some(&change.seq) {
+            records.seqs.push(change.seq);
+        }
+        if seen.insert((change.noun.clone(), change.record), ()).is_none() {
+            one(tx, &mut records, owner, &change.noun, change.record)?;
+        }
+    }
+    // The main session changes no record of its own before its first prefix.
+    let main = records.owner.as_ref().map(|owner| owner.main_session);
+    if let Some(main) = main {
+        session(tx, &mut records, main)?;
+    }
+    Ok(records)
+}
+
+fn session(tx: &mut Tx<'_>, records: &mut Records, id: SessionId) -> Result<()> {
+    if records.sessions.iter().all(|(known, _)| known.id != id) {
+        let changes = store::session::prefix_changes(tx, id)?;
+        records.sessions.push((store::session::get(tx, id)?, changes));
+    }
+    Ok(())
+}
+
+fn one(tx: &mut Tx<'_>, records: &mut Records, owner: OwnerId, noun: &str, id: Uuid) -> Result<()> {
+    match noun {
+        "event" => {
+            let event = store::event::get(tx, Id::from_uuid(id))?;
+            let text = store::event::body_text(tx, event.body)?;
+            if let Some(item) = store::work_item::of_event(tx, event.id)? {
+                records.events.push((event, text, item));
+            }
+        }
+        "run" => {
+            let run = store::run::get(tx, Id::from_uuid(id))?;
+            let mut steps = Vec::new();
+            for step in store::run::steps(tx, run.id)? {
+                let text = store::event::body_text(tx, step.body)?;
+                steps.push((step, text));
+            }
+            session(tx, records, run.session)?;
+            records.runs.push((run, steps));
+        }
+        "message" => {
+            let message = store::message::get(tx, Id::from_uuid(id))?;
+            let text = store::event::body_text(tx, message.body)?;
+            records.messages.push((message, text));
+        }
+        "wait" => records.waits.push(store::wait::get(tx, Id::from_uuid(id))?),
+        "duty" => {
+            let duty = store::duty::get(tx, owner, Id::from_uuid(id))?;
+            let schedules = store::schedule::of_duty(tx, duty.id)?;
+            session(tx, records, duty.session)?;
+            records.duties.push((duty, schedules));
+        }
+        "proposal" => {
+            records.proposals.push(store::proposal::get(tx, owner, Id::from_uuid(id))?);
+        }
+        "session" => session(tx, records, Id::from_uuid(id))?,
+        // Reached through the records above, or without a state of their own.
+        _ => {}
+    }
+    Ok(())
+}
+
+fn micros(at: Option<Timestamp>) -> Value {
+    at.map_or(Value::Null, |at| json!(at.micros()))
+}
+
+impl Records {
+    /// What the person was told, in the order of writing: who spoke, the text, whether it is late.
+    pub fn told(&self) -> Vec<(MessageKind, &str, bool)> {
+        self.messages.iter().map(|(m, text)| (m.kind, text.as_str(), m.late)).collect()
+    }
+
+    /// Each record as a line of the history: its noun and its fields.
+    pub fn lines(&self) -> Vec<Value> {
+        let mut lines = vec![json!({"noun": "changes", "seqs": self.seqs, "faults": self.faults})];
+        if let Some(owner) = &self.owner {
+            lines.push(json!({
+                "noun": "owner", "id": owner.id, "change_seq": owner.change_seq,
+                "audit_seq": owner.audit_seq, "audit_head": owner.audit_head,
+                "main": owner.main_session,
+            }));
+        }
+        lines.extend(self.audit.iter().map(|a| {
+            json!({
+                "noun": "audit", "n": a.n, "by": a.by, "verb": a.verb, "of": a.noun,
+                "record": a.record.to_string(), "digest": a.digest, "hash": a.hash,
+                "when": a.at.micros(),
+            })
+        }));
+        for (session, changes) in &self.sessions {
+            lines.push(session_line(session, changes));
+        }
+        for (event, text, item) in &self.events {
+            lines.push(event_line(event, text, item));
+        }
+        for (run, steps) in &self.runs {
+            lines.push(run_line(run));
+            lines.extend(steps.iter().map(|(step, text)| step_line(step, text)));
+        }
+        lines.extend(self.messages.iter().map(|(message, text)| message_line(message, text)));
+        lines.extend(self.waits.iter().map(wait_line));
+        for (duty, schedules) in &self.duties {
+            lines.push(json!({
+                "noun": "duty", "id": duty.id, "session": duty.session, "state": duty.state,
+                "proposal": duty.proposal,
+            }));
+            lines.extend(schedules.iter().map(schedule_line));
+        }
+        lines.extend(self.proposals.iter().map(|p| {
+            json!({
+                "noun": "proposal", "id": p.id, "run": p.run, "call": p.call_id, "state": p.state,
+                "kind": p.kind.word(), "duty": p.duty, "digest": p.digest,
+            })
+        }));
+        lines
+    }
+}
+
+fn session_line(session: &Session, changes: &[PrefixChange]) -> Value {
+    let changes: Vec<Value> = changes
+        .iter()
+        .map(|c| {
+            json!({
+                "run_n": c.run_n, "digest": c.digest, "window_start": c.window_start,
+                "cause": c.cause,
+            })
+        })
+        .collect();
+    json!({
+        "noun": "session", "id": session.id, "kind": session.kind.word(), "fence": session.fence,
+        "runs": session.runs, "held": session.holder.is_some(), "prefixes": changes,
+    })
+}
+
+fn event_line(event: &Event, text: &str, item: &WorkItem) -> Value {
+    json!({
+        "noun": "event", "id": event.id, "source": event.source, "external": event.external_id,
+        "kind": event.kind, "key": event.key, "late": event.late, "session": event.session,
+        "duty": event.duty, "received": event.received_at.micros(),
+        "disposition": event.disposition, "text": text,
+        "item": {
+            "id": item.id, "state": item.state, "attempts": item.attempts, "run": item.run,
+            "session": item.session, "delivered": micros(item.delivered_at),
+            "read": micros(item.read_at), "done": micros(item.done_at),
+        },
+    })
+}
+
+fn run_line(run: &Run) -> Value {
+    json!({
+        "noun": "run", "id": run.id, "session": run.session, "n": run.n, "duty": run.duty,
+        "state": run.state, "fence": run.fence, "prefix": run.prefix_digest,
+        "window_start": run.window_start, "steps": run.steps, "started": run.started_at.micros(),
+        "ended": micros(run.ended_at), "reason": run.reason,
+    })
+}
+
+fn step_line(step: &Step, text: &str) -> Value {
+    json!({
+        "noun": "step", "run": step.run, "n": step.n, "kind": step.kind.word(), "tool": step.tool,
+        "call": step.call_id, "answer": step.answer_id, "request": step.request_digest,
+        "digest": step.digest, "when": step.at.micros(), "text": text,
+    })
+}
+
+fn message_line(message: &Message, text: &str) -> Value {
+    json!({
+        "noun": "message", "id": message.id, "kind": message.kind.word(), "run": message.run,
+        "call": message.call_id, "state": message.state, "late": message.late, "text": text,
+        "duty": message.duty, "proposal": message.proposal,
+    })
+}
+
+fn wait_line(wait: &Wait) -> Value {
+    json!({
+        "noun": "wait", "id": wait.id, "state": wait.state, "kind": wait.kind, "key": wait.key,
+        "due": wait.due_at.micros(), "by": wait.satisfied_by, "session": wait.session,
+        "run": wait.run, "created": wait.created_at.micros(), "moved": wait.moved_at.micros(),
+    })
+}
+
+fn schedule_line(schedule: &Schedule) -> Value {
+    let rule: Value = serde_json::from_str(&schedule.rule).unwrap_or(Value::Null);
+    json!({
+        "noun": "schedule", "id": schedule.id, "duty": schedule.duty, "rule": rule,
+        "state": schedule.state, "next": schedule.next_slot.micros(),
+        "last": micros(schedule.last_slot), "created": schedule.created_at.micros(),
+        "until": micros(schedule.until_at),
+    })
+}
+
+/// The states in which each kind of record may rest, as the stories ask for them.
+impl Records {
+    /// How many work items are in a state.
+    pub fn items(&self, state: WorkItemState) -> usize {
+        self.events.iter().filter(|(_, _, item)| item.state == state).count()
+    }
+    /// How many runs are in a state.
+    pub fn run_count(&self, state: RunState) -> usize {
+        self.runs.iter().filter(|(run, _)| run.state == state).count()
+    }
+    /// How many waits are in a state.
+    pub fn wait_count(&self, state: WaitState) -> usize {
+        self.waits.iter().filter(|wait| wait.state == state).count()
+    }
+    /// The states of all duties.
+    pub fn duty_states(&self) -> Vec<DutyState> {
+        self.duties.iter().map(|(duty, _)| duty.state).collect()
+    }
+    /// The states of all schedules.
+    pub fn schedule_states(&self) -> Vec<ScheduleState> {
+        self.duties.iter().flat_map(|(_, all)| all).map(|s| s.state).collect()
+    }
+    /// The states of all proposals.
+    pub fn proposal_states(&self) -> Vec<ProposalState> {
+        self.proposals.iter().map(|proposal| proposal.state).collect()
+    }
+    /// Messages that no device has.
+    pub fn undelivered(&self) -> usize {
+        self.messages.iter().filter(|(m, _)| m.state != MessageState::Delivered).count()
+    }
+}

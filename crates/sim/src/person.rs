@@ -1,0 +1,271 @@
+//! The person and their device: sends with retries, reads what is new, decides on cards.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use base::{Clock as _, DutyId, MessageId, ProposalId, Timestamp};
+use domain::state::ProposalState;
+use engine::control::{self, Changed, Decided};
+use engine::intake::{self, Receipt};
+use engine::{Context, delivery};
+use serde_json::json;
+use store::device::Device;
+use store::{OwnerTx, Result};
+use uuid::Uuid;
+
+use crate::sim::{Crash, Sim, now};
+use crate::story::{Act, Story, When};
+
+/// Milliseconds after which a device sends again what got no answer.
+const RETRY_MS: u64 = 2_000;
+
+/// A message on its way to the server.
+struct Letter {
+    id: Uuid,
+    text: &'static str,
+    due: Timestamp,
+    acked: bool,
+}
+
+/// The person, and what their device remembers.
+pub struct Person {
+    device: Device,
+    acts: VecDeque<(When, Act)>,
+    start: Timestamp,
+    /// When the last act was done.
+    done_at: Timestamp,
+    not_before: Timestamp,
+    letters: Vec<Letter>,
+    hinted: bool,
+    seen: BTreeSet<MessageId>,
+    card: Option<(ProposalId, Timestamp)>,
+    duty_ran: Option<Timestamp>,
+}
+
+impl Person {
+    pub(crate) fn new(story: &Story, device: Device) -> Person {
+        Person {
+            device,
+            acts: story.acts.iter().copied().collect(),
+            start: story.start,
+            done_at: story.start,
+            not_before: story.start,
+            letters: Vec::new(),
+            hinted: false,
+            seen: BTreeSet::new(),
+            card: None,
+            duty_ran: None,
+        }
+    }
+
+    /// Something changed on the server: look.
+    pub(crate) fn hint(&mut self) {
+        self.hinted = true;
+    }
+
+    /// The connection broke: what got no answer is sent again later, and everything is read again.
+    pub(crate) fn lost_connection(&mut self) {
+        self.hinted = true;
+    }
+
+    pub(crate) fn sees_run(&mut self, duty: Option<DutyId>, at: Timestamp) {
+        if duty.is_some() {
+            self.duty_ran.get_or_insert(at);
+        }
+    }
+
+    /// What the person could not do any more, if anything.
+    pub(crate) fn unfinished(&self) -> Option<String> {
+        let act = self.acts.front().map(|(_, act)| format!("{act:?}"));
+        act.or_else(|| self.letters.first().map(|letter| format!("send \"{}\"", letter.text)))
+    }
+
+    /// When the next act is due, if that is known.
+    fn due(&self) -> Option<Timestamp> {
+        let (when, _) = self.acts.front()?;
+        let due = match when {
+            When::At(ms) => Some(self.start.plus_ms(*ms)),
+            When::After(ms) => Some(self.done_at.plus_ms(*ms)),
+            When::Card(ms) => self.card.map(|(_, seen)| seen.plus_ms(*ms)),
+            When::DutyRuns(ms) => self.duty_ran.map(|seen| seen.plus_ms(*ms)),
+        };
+        due.map(|due| due.max(self.not_before))
+    }
+
+    pub(crate) fn ready(&self, at: Timestamp) -> bool {
+        self.hinted || self.next(at).is_some_and(|next| next <= at)
+    }
+
+    /// When the person or the device has something to do next.
+    pub(crate) fn next(&self, _at: Timestamp) -> Option<Timestamp> {
+        self.letters.iter().map(|letter| letter.due).chain(self.due()).min()
+    }
+
+    /// Does one thing that is due.
+    pub(crate) fn act(&mut self, sim: &mut Sim<'_>) -> std::result::Result<(), Crash> {
+        let at = sim.clock.now();
+        if let Some(n) = self.letters.iter().position(|letter| letter.due <= at) {
+            // Not acknowledged before it is: a crash in between leaves it to be sent again.
+            if let Some(letter) = self.letters.get_mut(n) {
+                letter.due = at.plus_ms(RETRY_MS);
+            }
+            return self.send(sim, n);
+        }
+        if self.due().is_some_and(|due| due <= at) {
+            self.not_before = at.plus_ms(RETRY_MS);
+            return self.next_act(sim);
+        }
+        self.hinted = false;
+        self.look(sim)
+    }
+
+    fn send(&mut self, sim: &mut Sim<'_>, n: usize) -> std::result::Result<(), Crash> {
+        let Some(letter) = self.letters.get(n) else { return Ok(()) };
+        let (id, text, acked) = (letter.id, letter.text, letter.acked);
+        sim.note("send", json!({"id": id.to_string(), "text": text}));
+        if sim.fault(8) {
+            sim.note("lost", json!({"id": id.to_string(), "what": "request"}));
+            return Ok(());
+        }
+        let device = self.device.clone();
+        let receipt =
+            self.write(sim, "message", move |cx, tx| intake::message(cx, tx, &device, id, text))?;
+        sim.spoken();
+        if sim.fault(8) {
+            sim.note("lost", json!({"id": id.to_string(), "what": "answer"}));
+            return Ok(());
+        }
+        let event = match receipt {
+            Receipt::New { event, .. } | Receipt::Known { event } => event,
+            Receipt::Conflict => {
+                sim.note("conflict", json!({"id": id.to_string()}));
+                self.letters.swap_remove(n);
+                return Ok(());
+            }
+        };
+        sim.note("ack", json!({"id": id.to_string(), "event": event}));
+        // A network may deliver a message again after it was answered.
+        if !acked && sim.fault(6) {
+            if let Some(letter) = self.letters.get_mut(n) {
+                letter.acked = true;
+            }
+        } else {
+            self.letters.swap_remove(n);
+        }
+        Ok(())
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        sim: &mut Sim<'_>,
+        stage: &'static str,
+        work: impl FnOnce(&Context, &mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
+    ) -> std::result::Result<T, Crash> {
+        let cx = sim.cx();
+        let written = now(cx.write(sim.owner, work));
+        sim.outcome(stage, written)
+    }
+
+    fn next_act(&mut self, sim: &mut Sim<'_>) -> std::result::Result<(), Crash> {
+        let Some((_, act)) = self.acts.front().copied() else { return Ok(()) };
+        match act {
+            Act::Send(text) => {
+                let cx = sim.cx();
+                let at = sim.clock.now();
+                self.letters.push(Letter { id: cx.uuid(), text, due: at, acked: false });
+            }
+            Act::Down(ms) => {
+                // It goes down once: the act is over before the power is.
+                self.acts.pop_front();
+                self.done_at = sim.clock.now().plus_ms(ms);
+                sim.note("down", json!({"ms": ms}));
+                return sim.restart(ms).map_err(Crash::Failed);
+            }
+            Act::Confirm | Act::Decline => self.decide(sim, act)?,
+            Act::Stop | Act::Resume => self.change(sim, act)?,
+        }
+        self.acts.pop_front();
+        self.done_at = sim.clock.now();
+        self.not_before = self.done_at;
+        self.duty_ran = None;
+        Ok(())
+    }
+
+    fn decide(&mut self, sim: &mut Sim<'_>, act: Act) -> std::result::Result<(), Crash> {
+        let Some((id, _)) = self.card else { return Ok(()) };
+        let device = self.device.clone();
+        let decided = self.write(sim, "decide", move |cx, tx| {
+            let owner = tx.owner();
+            let shown = store::proposal::get(tx, owner, id)?.digest;
+            match act {
+                Act::Confirm => control::confirm(cx, tx, &device, id, shown),
+                Act::Decline | Act::Send(_) | Act::Stop | Act::Resume | Act::Down(_) => {
+                    control::decline(cx, tx, &device, id)
+                }
+            }
+        })?;
+        self.card = None;
+        let word = match decided {
+            Decided::Done(proposal) => proposal.state.word().to_owned(),
+            // The answer to an earlier try was lost.
+            Decided::Conflict(text) => text,
+        };
+        sim.note("decide", json!({"proposal": id, "came": word}));
+        Ok(())
+    }
+
+    fn change(&mut self, sim: &mut Sim<'_>, act: Act) -> std::result::Result<(), Crash> {
+        let device = self.device.clone();
+        let stops = act == Act::Stop;
+        let changed = self.write(sim, "change", move |_, tx| {
+            let owner = tx.owner();
+            let Some(duty) = store::duty::all(tx, owner, 1)?.into_iter().next() else {
+                return Ok(None);
+            };
+            let changed = match stops {
+                true => control::stop(tx, &device, duty.id)?,
+                false => control::resume(tx, &device, duty.id)?,
+            };
+            Ok(Some((duty.id, changed)))
+        })?;
+        sim.spoken();
+        let what = if stops { "stop" } else { "resume" };
+        if let Some((duty, changed)) = changed {
+            let done = changed == Changed::Done;
+            sim.note(what, json!({"duty": duty, "done": done}));
+        }
+        Ok(())
+    }
+
+    /// Reads what is new, and confirms that it is here.
+    fn look(&mut self, sim: &mut Sim<'_>) -> std::result::Result<(), Crash> {
+        let (cx, owner) = (sim.cx(), sim.owner);
+        let found = now(cx.store.read(move |tx| {
+            let chat = store::message::chat_before(tx, owner, i64::MAX, 60)?;
+            Ok((chat, store::proposal::all(tx, owner, 20)?))
+        }));
+        let (chat, proposals) = sim.outcome("look", found)?;
+        let at = sim.clock.now();
+        let open = proposals.iter().rev().find(|p| p.state == ProposalState::Open);
+        match open {
+            Some(open) if self.card.is_none_or(|(id, _)| id != open.id) => {
+                self.card = Some((open.id, at));
+            }
+            Some(_) => {}
+            // An answer that was lost: the card is gone, the act is still to be done by a repeat.
+            None => {}
+        }
+        let mut arrived = Vec::new();
+        for entry in chat.into_iter().filter(|entry| entry.state == "sending") {
+            let id: MessageId = base::Id::from_uuid(entry.id);
+            arrived.push(id);
+            if self.seen.insert(id) {
+                sim.note("seen", json!({"message": id, "text": entry.text, "late": entry.late}));
+            }
+        }
+        if arrived.is_empty() || sim.fault(10) {
+            return Ok(());
+        }
+        let device = self.device.id;
+        self.write(sim, "receipts", move |_, tx| delivery::receipts(tx, device, &arrived))
+    }
+}

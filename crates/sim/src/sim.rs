@@ -1,0 +1,693 @@
+//! One run of one story: one thread, one seed, virtual time.
+
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use base::{Clock as _, Id as _, IdSource, Incarnation, Limits, MicroUsd, OwnerId, Timestamp};
+use engine::rest::Rest;
+use engine::worker::{self, Action, Recorded, Work};
+use engine::{Context, delivery, rest, router, setup, sweeper, timer, tools};
+use model::{Answer, ChatModel, ModelError, Prices, Request, Script, ScriptedModel, ToolCall};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use serde_json::json;
+use store::{Database, Options, Store, StoreError};
+use testkit::clock::FakeClock;
+
+use crate::dump;
+use crate::history::History;
+use crate::person::Person;
+use crate::points::Points;
+use crate::story::{Outage, Outcome, Story};
+use crate::world::{SLOW, SLOW_MS, SimWorld};
+
+/// Polls a future that must be ready: an inline store answers at once.
+pub fn now<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    match future.as_mut().poll(&mut std::task::Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => unreachable!("a future of the simulator waits for nothing"),
+    }
+}
+
+/// Why a run of a story failed by itself, before any oracle.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The store refused something: a defect of the program under test.
+    #[error("{stage}: {error}")]
+    Store {
+        /// Which stage.
+        stage: &'static str,
+        /// What it said.
+        error: StoreError,
+    },
+    /// It went on for ever.
+    #[error("no rest after {0} turns")]
+    Restless(u64),
+    /// The story or the folder is at fault.
+    #[error("{0}")]
+    SetUp(String),
+}
+
+/// How a run is to go.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The seed of everything.
+    pub seed: u64,
+    /// Crash points, counted from zero.
+    pub crash_at: Vec<u64>,
+    /// Whether faults are played by the seed: lost and late answers, dead workers, bad networks.
+    pub faults: bool,
+    /// PostgreSQL's address; SQLite without.
+    pub postgres: Option<String>,
+    /// Where the SQLite files go.
+    pub folder: PathBuf,
+}
+
+/// What a run left.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its history.
+    pub history: History,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Points passed.
+    pub points: u64,
+    /// How often it crashed.
+    pub crashes: u32,
+}
+
+pub(crate) enum Crash {
+    Point,
+    Failed(SimError),
+}
+
+/// Something a worker has in its hands.
+enum Hands {
+    Empty,
+    Asked(Request, Result<Answer, ModelError>),
+    Called(ToolCall, tools::Done),
+    Ends(agent::Outcome),
+}
+
+struct Worker {
+    work: Work,
+    hands: Hands,
+    /// When what it performs is done.
+    ready_at: Timestamp,
+    renew_at: Timestamp,
+    /// It hangs: no renewals until it is ready.
+    hangs: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Router,
+    Timer,
+    Delivery,
+    Sweeper,
+    Claim,
+    Worker(usize),
+    Renew(usize),
+    Person,
+}
+
+/// Stages that may have something to do.
+#[derive(Clone, Copy)]
+struct Dirty {
+    router: bool,
+    timer: bool,
+    delivery: bool,
+    sweeper: bool,
+    claim: bool,
+}
+
+const ALL_DIRTY: Dirty =
+    Dirty { router: true, timer: true, delivery: true, sweeper: true, claim: true };
+
+/// A run under way.
+pub struct Sim<'s> {
+    pub(crate) story: &'s Story,
+    plan: Plan,
+    pub(crate) clock: Arc<FakeClock>,
+    ids: Arc<IdSource>,
+    rng: ChaCha8Rng,
+    points: Arc<Points>,
+    pub(crate) history: History,
+    world: Arc<SimWorld>,
+    script: Script,
+    model: Arc<dyn ChatModel>,
+    pub(crate) cx: Option<Context>,
+    pub(crate) owner: OwnerId,
+    workers: Vec<Worker>,
+    person: Option<Person>,
+    outages: Vec<Outage>,
+    dirty: Dirty,
+    asks: u64,
+    opened: u32,
+    crashes: u32,
+    faults_left: u32,
+    seq: i64,
+}
+
+const TURNS_MAX: u64 = 60_000;
+const FAULTS_MAX: u32 = 8;
+
+/// Runs a story.
+pub fn run(story: &Story, plan: Plan) -> Result<Ran, SimError> {
+    let mut sim = Sim::new(story, plan)?;
+    let mut turns = 0;
+    loop {
+        turns += 1;
+        if turns > TURNS_MAX {
+            return Err(SimError::Restless(turns));
+        }
+        match sim.turn() {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(Crash::Point) => sim.restart(2_000)?,
+            Err(Crash::Failed(error)) => return Err(error),
+        }
+    }
+    sim.finish()
+}
+
+impl<'s> Sim<'s> {
+    fn new(story: &'s Story, plan: Plan) -> Result<Self, SimError> {
+        let set_up = |e: String| SimError::SetUp(e);
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&plan.seed.to_be_bytes());
+        let script = Script::parse(story.script).map_err(|e| set_up(e.to_string()))?;
+        let prices = Prices { input: MicroUsd(1), cached: MicroUsd(1), output: MicroUsd(1) };
+        let mut sim = Sim {
+            story,
+            clock: Arc::new(FakeClock::new(story.start)),
+            ids: Arc::new(IdSource::new(seed)),
+            rng: ChaCha8Rng::from_seed(seed),
+            points: Points::new(&plan.crash_at),
+            history: History::default(),
+            world: Arc::new(SimWorld::default()),
+            model: Arc::new(ScriptedModel::new(script.clone(), prices)),
+            script,
+            cx: None,
+            owner: OwnerId::from_uuid(uuid::Uuid::nil()),
+            workers: Vec::new(),
+            person: None,
+            outages: story.outages.clone(),
+            dirty: ALL_DIRTY,
+            asks: 0,
+            opened: 0,
+            crashes: 0,
+            faults_left: if plan.faults { FAULTS_MAX } else { 0 },
+            seq: 0,
+            plan,
+        };
+        sim.note(
+            "begin",
+            json!({"story": story.name, "seed": sim.plan.seed, "utc_offset_s": 28_800}),
+        );
+        while let Err(crash) = sim.set_up() {
+            match crash {
+                Crash::Point => sim.close(2_000)?,
+                Crash::Failed(error) => return Err(error),
+            }
+        }
+        Ok(sim)
+    }
+
+    /// Opens the store and sets the owner up, once; a crash in between begins it again.
+    fn set_up(&mut self) -> Result<(), Crash> {
+        self.open().map_err(Crash::Failed)?;
+        let cx = self.cx();
+        let seed = setup::Seed { name: "Ann".into(), zone: "Asia/Hong_Kong".into() };
+        let owner = self.outcome("set-up", now(setup::owner(&cx, seed)))?;
+        self.owner = owner.id;
+        let paired = now(cx.write(owner.id, |cx, tx| setup::add_device(cx, tx, "phone")));
+        let paired = self.outcome("set-up", paired)?;
+        self.commits();
+        self.person = Some(Person::new(self.story, paired.device));
+        Ok(())
+    }
+
+    fn open(&mut self) -> Result<(), SimError> {
+        let set_up = |e: String| SimError::SetUp(e);
+        let database = match &self.plan.postgres {
+            Some(url) => Database::Postgres(url.clone()),
+            None => {
+                let folder = self.plan.folder.join(self.opened.to_string());
+                std::fs::create_dir_all(&folder).map_err(|e| set_up(e.to_string()))?;
+                let file = folder.join("adjutant.db");
+                let next = self.plan.folder.join((self.opened + 1).to_string());
+                self.points.keep(&file, &next);
+                Database::Sqlite(file)
+            }
+        };
+        let incarnation: Incarnation = self.ids.next(self.clock.now());
+        let store = Store::open(Options {
+            database,
+            clock: self.clock.clone(),
+            incarnation,
+            node: "sim".into(),
+            inline: true,
+            database_time: false,
+            gate: Some(self.points.clone()),
+            on_fatal: Arc::new(|_| {}),
+            pages_max: None,
+        })
+        .map_err(|error| SimError::Store { stage: "open", error })?;
+        self.cx = Some(Context {
+            store,
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            limits: Limits::default(),
+            incarnation,
+            model: self.model.clone(),
+            max_output_tokens: 4_000,
+            world: self.world.clone(),
+        });
+        self.note("open", json!({"incarnation": incarnation}));
+        Ok(())
+    }
+
+    /// Everything in memory is gone, and what the disk did not hold. Time passes.
+    fn close(&mut self, down_ms: u64) -> Result<(), SimError> {
+        let point = self.points.take_crash();
+        self.note("crash", json!({"point": point}));
+        self.crashes += 1;
+        self.workers.clear();
+        self.cx = None;
+        if self.plan.postgres.is_none() && point.is_some() {
+            self.opened += 1;
+        }
+        if let Some(failure) = self.points.failure() {
+            return Err(SimError::SetUp(failure));
+        }
+        self.clock.advance_ms(down_ms);
+        Ok(())
+    }
+
+    /// Crashes and comes back.
+    pub(crate) fn restart(&mut self, down_ms: u64) -> Result<(), SimError> {
+        self.close(down_ms)?;
+        self.open()?;
+        self.dirty = ALL_DIRTY;
+        if let Some(person) = &mut self.person {
+            person.lost_connection();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn cx(&self) -> Context {
+        match &self.cx {
+            Some(cx) => cx.clone(),
+            None => unreachable!("the store is open between crashes"),
+        }
+    }
+
+    pub(crate) fn note(&mut self, what: &str, fields: serde_json::Value) {
+        self.history.note(what, self.clock.now(), fields);
+    }
+
+    fn random(&mut self, below: u64) -> u64 {
+        self.rng.next_u64() % below.max(1)
+    }
+
+    /// One chance in `odds`, as long as faults are wanted and not used up.
+    pub(crate) fn fault(&mut self, odds: u64) -> bool {
+        let hit = self.faults_left > 0 && self.random(odds) == 0;
+        self.faults_left -= u32::from(hit);
+        hit
+    }
+
+    /// Sorts a store's error into a crash or a defect.
+    pub(crate) fn outcome<T>(
+        &mut self,
+        stage: &'static str,
+        result: store::Result<T>,
+    ) -> Result<T, Crash> {
+        match result {
+            Ok(value) => Ok(value),
+            Err(StoreError::Closed) => Err(Crash::Point),
+            Err(error) => Err(Crash::Failed(SimError::Store { stage, error })),
+        }
+    }
+
+    /// Notes the commits since the last look; whatever changed may interest any stage.
+    pub(crate) fn commits(&mut self) {
+        let cx = self.cx();
+        let owner = self.owner;
+        // The change number stands in the owner's row; signals are hints only.
+        if let Ok(known) = now(cx.store.read(move |tx| store::owner::get(tx, owner)))
+            && known.change_seq > self.seq
+        {
+            for seq in self.seq + 1..=known.change_seq {
+                self.note("commit", json!({"seq": seq}));
+            }
+            self.seq = known.change_seq;
+            let sweeper = self.dirty.sweeper;
+            self.dirty = Dirty { sweeper, ..ALL_DIRTY };
+            if let Some(person) = &mut self.person {
+                person.hint();
+            }
+        }
+    }
+
+    /// One step of whoever may go. `false`: everything rests and the story is over.
+    fn turn(&mut self) -> Result<bool, Crash> {
+        let millis = 1 + self.random(20);
+        self.clock.advance_ms(millis);
+        let steps = self.steps();
+        if steps.is_empty() {
+            return self.let_time_pass();
+        }
+        let at = self.random(steps.len() as u64) as usize;
+        let Some(step) = steps.get(at).copied() else { return Ok(true) };
+        self.step(step)?;
+        self.commits();
+        Ok(true)
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let at = self.clock.now();
+        let dirty = self.dirty;
+        let mut steps = Vec::new();
+        let stages = [
+            (dirty.router, Step::Router),
+            (dirty.timer, Step::Timer),
+            (dirty.delivery, Step::Delivery),
+            (dirty.sweeper, Step::Sweeper),
+            (dirty.claim, Step::Claim),
+        ];
+        steps.extend(stages.into_iter().filter(|(dirty, _)| *dirty).map(|(_, step)| step));
+        for (n, worker) in self.workers.iter().enumerate() {
+            if worker.ready_at <= at {
+                steps.push(Step::Worker(n));
+            } else if worker.renew_at <= at && !worker.hangs {
+                steps.push(Step::Renew(n));
+            }
+        }
+        if self.person.as_ref().is_some_and(|person| person.ready(at)) {
+            steps.push(Step::Person);
+        }
+        steps
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), Crash> {
+        let cx = self.cx();
+        match step {
+            Step::Router => {
+                let more = now(router::pass(&cx));
+                self.dirty.router = self.outcome("router", more)?;
+            }
+            Step::Timer => {
+                let more = now(timer::pass(&cx));
+                self.dirty.timer = self.outcome("timer", more)?;
+            }
+            Step::Delivery => {
+                let more = now(delivery::pass(&cx));
+                self.dirty.delivery = self.outcome("delivery", more)?;
+            }
+            Step::Sweeper => {
+                let more = now(sweeper::pass(&cx));
+                self.dirty.sweeper = self.outcome("sweeper", more)?;
+            }
+            Step::Claim => self.claim(&cx)?,
+            Step::Worker(n) => self.work(&cx, n)?,
+            Step::Renew(n) => self.renew(&cx, n)?,
+            Step::Person => {
+                if let Some(mut person) = self.person.take() {
+                    let done = person.act(self);
+                    self.person = Some(person);
+                    done?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn claim(&mut self, cx: &Context) -> Result<(), Crash> {
+        let at = self.clock.now();
+        let found = now(cx.store.read(move |tx| store::session::claimable(tx, at, at, 10)));
+        let found = self.outcome("claim", found)?;
+        let Some(first) = found.first() else {
+            self.dirty.claim = false;
+            return Ok(());
+        };
+        let work = now(worker::claim(cx, first.owner, first.session));
+        let Some(work) = self.outcome("claim", work)? else { return Ok(()) };
+        let (lease, run) = (&work.lease, &work.run);
+        self.note(
+            "claim",
+            json!({
+                "session": lease.session, "fence": lease.fence, "run": run.id, "steps": run.steps,
+                "holder": lease.holder,
+            }),
+        );
+        self.workers.push(Worker {
+            work,
+            hands: Hands::Empty,
+            ready_at: at,
+            renew_at: at.plus_ms(10_000),
+            hangs: false,
+        });
+        if let Some(person) = &mut self.person {
+            person.sees_run(self.workers.last().and_then(|w| w.work.run.duty), at);
+        }
+        Ok(())
+    }
+
+    /// A worker's next half step: perform, or record what it performed.
+    fn work(&mut self, cx: &Context, n: usize) -> Result<(), Crash> {
+        let mut worker = self.workers.swap_remove(n);
+        match std::mem::replace(&mut worker.hands, Hands::Empty) {
+            Hands::Empty => {
+                if self.perform(cx, &mut worker)? {
+                    self.workers.push(worker);
+                }
+                Ok(())
+            }
+            full => self.record(cx, worker, full),
+        }
+    }
+
+    /// `false`: the worker died over it.
+    fn perform(&mut self, cx: &Context, worker: &mut Worker) -> Result<bool, Crash> {
+        let at = self.clock.now();
+        let mut takes_ms = 0;
+        worker.hands = match worker::next(cx, &worker.work) {
+            Action::End(outcome) => Hands::Ends(outcome),
+            Action::Tool(call, plan) => {
+                let outside = match &plan {
+                    tools::Plan::Read(name, _) => Some(name.clone()),
+                    tools::Plan::Schema(name) => Some(format!("schema of {name}")),
+                    tools::Plan::Record(_) | tools::Plan::Answer(_) => None,
+                };
+                if let Some(name) = &outside {
+                    self.outside("before a read")?;
+                    takes_ms = if name == SLOW { SLOW_MS } else { 50 };
+                    let run = &worker.work.run;
+                    let fields =
+                        json!({"run": run.id, "n": run.steps, "call": call.id, "tool": name});
+                    self.note("read", fields);
+                }
+                let done = now(tools::perform(cx, plan));
+                if outside.is_some() {
+                    self.outside("after a read")?;
+                }
+                Hands::Called(call, done)
+            }
+            Action::Ask(request) => {
+                if self.is_deadly(&request) {
+                    self.note("died", json!({"run": worker.work.run.id, "why": "a deadly word"}));
+                    return Ok(false);
+                }
+                let answer = self.ask(&worker.work, &request)?;
+                takes_ms = 100 + self.random(900);
+                Hands::Asked(request, answer)
+            }
+        };
+        if self.fault(40) {
+            self.note("died", json!({"run": worker.work.run.id, "why": "a fault"}));
+            return Ok(false);
+        }
+        if self.fault(30) {
+            takes_ms += 45_000;
+            worker.hangs = self.fault(2);
+        }
+        worker.ready_at = at.plus_ms(takes_ms);
+        Ok(true)
+    }
+
+    fn is_deadly(&self, request: &Request) -> bool {
+        let Some(word) = self.story.deadly else { return false };
+        let tail = request.blocks.iter().rev().find_map(|block| match block.message() {
+            Ok(model::Message::User(text)) => Some(text),
+            Ok(
+                model::Message::System(_)
+                | model::Message::Assistant { .. }
+                | model::Message::Tool { .. },
+            )
+            | Err(_) => None,
+        });
+        tail.is_some_and(|text| text.contains(word))
+    }
+
+    fn ask(&mut self, work: &Work, request: &Request) -> Result<Result<Answer, ModelError>, Crash> {
+        let (run, n, digest) = (work.run.id, work.run.steps, request.digest());
+        self.outside("before an ask")?;
+        self.asks += 1;
+        self.note("ask", json!({"run": run, "n": n, "request": digest, "fence": work.lease.fence}));
+        let since = self.clock.now().since(self.story.start).as_millis() as u64;
+        let flaky = self.fault(20);
+        let outage = self.outages.iter_mut().find(|o| o.asks > 0 && o.from_ms <= since);
+        let answer = match outage {
+            Some(outage) => {
+                outage.asks -= 1;
+                Err(outage.error.clone())
+            }
+            None if flaky => Err(ModelError::retry("a fault of the simulator")),
+            None => self.script.answer(&request.body(self.script.name())).map(|mut answer| {
+                // No two answers are alike: asking again would be seen.
+                answer.answer_id = format!("{}-{}", answer.answer_id, self.asks);
+                answer
+            }),
+        };
+        match &answer {
+            Ok(answer) => {
+                let fields = json!({"run": run, "n": n, "answer": answer.answer_id});
+                self.note("answer", fields);
+            }
+            Err(error) => {
+                self.note("no_answer", json!({"run": run, "n": n, "class": error.class()}));
+            }
+        }
+        self.outside("after an ask")?;
+        Ok(answer)
+    }
+
+    fn outside(&mut self, what: &'static str) -> Result<(), Crash> {
+        if self.points.pass(what) { Ok(()) } else { Err(Crash::Point) }
+    }
+
+    fn record(&mut self, cx: &Context, mut worker: Worker, hands: Hands) -> Result<(), Crash> {
+        let (what, recorded) = {
+            let work = &mut worker.work;
+            match hands {
+                Hands::Empty => return Ok(()),
+                Hands::Ends(outcome) => ("end", now(worker::record_end(cx, work, outcome))),
+                Hands::Called(call, done) => {
+                    ("tool", now(worker::record_tool(cx, work, call, done)))
+                }
+                Hands::Asked(request, Ok(answer)) => {
+                    let digest = request.digest();
+                    ("model", now(worker::record_answer(cx, work, digest, answer)))
+                }
+                Hands::Asked(_, Err(error)) => {
+                    ("failure", now(worker::record_failure(cx, work, error)))
+                }
+            }
+        };
+        let lease = worker.work.lease;
+        let fields = json!({
+            "what": what, "session": lease.session, "fence": lease.fence,
+            "run": worker.work.run.id,
+        });
+        match recorded {
+            Err(StoreError::Fenced) => self.note("fenced", fields),
+            other => {
+                let recorded = self.outcome("record", other)?;
+                self.note("record", fields);
+                if recorded == Recorded::Goes {
+                    let at = self.clock.now();
+                    worker.ready_at = at;
+                    worker.renew_at = at.plus_ms(10_000);
+                    worker.hangs = false;
+                    self.workers.push(worker);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn renew(&mut self, cx: &Context, n: usize) -> Result<(), Crash> {
+        let worker = self.workers.swap_remove(n);
+        let held = worker.work.clone();
+        let renewed = now(cx.write(held.lease.owner, move |cx, tx| worker::renew(cx, tx, &held)));
+        let lease = worker.work.lease;
+        let fields = json!({"what": "renew", "session": lease.session, "fence": lease.fence,
+            "run": worker.work.run.id});
+        match renewed {
+            Err(StoreError::Fenced) => self.note("fenced", fields),
+            other => {
+                let renewed = self.outcome("renew", other)?;
+                self.note("record", fields);
+                if renewed == Recorded::Goes {
+                    let renew_at = self.clock.now().plus_ms(10_000);
+                    self.workers.push(Worker { renew_at, ..worker });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A change interests workers: they look once the burst window has closed.
+    pub(crate) fn spoken(&mut self) {
+        let at = self.clock.now().plus_ms(Limits::default().burst_ms);
+        for worker in &mut self.workers {
+            worker.renew_at = worker.renew_at.min(at);
+        }
+    }
+
+    /// Nobody can go: the clock moves to whatever comes next.
+    fn let_time_pass(&mut self) -> Result<bool, Crash> {
+        let at = self.clock.now();
+        let cx = self.cx();
+        let rest = now(rest::look(&cx));
+        let rest = self.outcome("rest", rest)?;
+        let due = match rest {
+            Rest::Busy => Some(at.plus_ms(1_000)),
+            Rest::Until(due) => Some(due),
+            Rest::Person | Rest::Quiet => None,
+        };
+        let workers = self.workers.iter().map(|worker| {
+            if worker.hangs { worker.ready_at } else { worker.ready_at.min(worker.renew_at) }
+        });
+        let person = self.person.as_ref().and_then(|person| person.next(at));
+        let next = workers.chain(due).chain(person).min();
+        let end = self.story.start.plus_ms(self.story.end_ms);
+        match next {
+            Some(next) if next <= end => {
+                // Never back, and a little after the instant, as real timers are.
+                self.clock.set(next.max(at));
+                self.dirty = ALL_DIRTY;
+                Ok(true)
+            }
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    fn finish(mut self) -> Result<Ran, SimError> {
+        let cx = self.cx();
+        let owner = self.owner;
+        let records = now(cx.store.read(move |tx| dump::read(tx, owner)))
+            .map_err(|error| SimError::Store { stage: "dump", error })?;
+        if let Some(person) = &self.person
+            && let Some(left) = person.unfinished()
+        {
+            return Err(SimError::SetUp(format!("the story ended before the person could {left}")));
+        }
+        for line in records.lines() {
+            self.note("row", line);
+        }
+        self.note("end", json!({}));
+        let rough = self.crashes > 0 || self.plan.faults;
+        Ok(Ran {
+            history: self.history,
+            outcome: Outcome { records, rough },
+            points: self.points.passed(),
+            crashes: self.crashes,
+        })
+    }
+}
