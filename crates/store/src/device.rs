@@ -42,6 +42,7 @@ pub struct Request {
 statements! { "device":
     INSERT = insert Device, "";
     BY_TOKEN = hot select Device, "WHERE token_digest = $1 AND revoked_at IS NULL";
+    REVOKE = "UPDATE device SET revoked_at = $3 WHERE id = $1 AND owner = $2 AND revoked_at IS NULL";
     OFFER = "INSERT INTO pairing (code_digest, owner, expires_at) VALUES ($1, $2, $3)
         ON CONFLICT DO NOTHING";
     REDEEM = "UPDATE pairing SET used_at = $3
@@ -71,6 +72,17 @@ pub fn by_token(tx: &mut Tx<'_>, token_digest: Digest) -> Result<Option<Device>>
 /// All devices of an owner.
 pub fn all(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Vec<Device>> {
     tx.all(&DEVICES, params![owner])
+}
+
+/// Ends a device's access from now on; `false` if it had none. Messages it sent stay.
+pub fn revoke(tx: &mut OwnerTx<'_, '_>, id: DeviceId, by: Option<PrincipalId>) -> Result<bool> {
+    let (owner, now) = (tx.owner(), tx.now());
+    let revoked = tx.run(&REVOKE, params![id, owner, now])? == 1;
+    if revoked {
+        tx.changed(id);
+        tx.audit(by, "revoke", id, None);
+    }
+    Ok(revoked)
 }
 
 /// Puts up a one-time code in place of unused ones.
