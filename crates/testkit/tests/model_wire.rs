@@ -142,6 +142,31 @@ async fn ordered_failures_arrive_in_their_class() {
 }
 
 #[tokio::test]
+async fn the_server_answers_whole_to_whom_asks_for_that_and_cuts_the_connection_itself() {
+    let server = start(config()).await;
+    let blocks = request("parallel").blocks;
+    let messages = blocks.iter().map(|block| serde_json::from_str(&block.bytes).unwrap());
+    let body = json!({"model": "m", "messages": messages.collect::<Vec<Value>>()});
+    let post = || client().post(format!("{server}/v1/chat/completions")).json(&body).send();
+    let whole: Value = post().await.unwrap().json().await.unwrap();
+    let calls = whole["choices"][0]["message"]["tool_calls"].as_array().unwrap();
+    let arguments = calls.iter().map(|call| call["function"]["arguments"].as_str().unwrap());
+    let expected = expected("parallel");
+    let wanted = expected.tool_calls.iter().map(|call| call.arguments.as_str());
+    assert_eq!(arguments.collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
+    assert_eq!(whole["choices"][0]["message"]["content"].as_str(), expected.text.as_deref());
+
+    let order = json!({"next": [{"cut_after_bytes": 40}]});
+    client().post(format!("{server}/faults")).json(&order).send().await.unwrap();
+    // A break is no end: whoever only reads bytes sees it too.
+    let cut = match post().await {
+        Ok(response) => response.bytes().await,
+        Err(error) => Err(error),
+    };
+    assert!(cut.is_err(), "{cut:?}");
+}
+
+#[tokio::test]
 async fn refusals_of_the_script_keep_their_class_over_http() {
     let chat = chat(settings(&start(config()).await));
     for class in ["retry", "context", "authentication", "quota", "refused", "malformed"] {
@@ -388,7 +413,9 @@ async fn time_and_size_have_limits() {
     }
     for kind in ["text/event-stream", "application/json"] {
         let (server, thread) = by_hand(kind, comment(), End::Endless);
-        let chat = chat(OpenAiSettings { answer_bytes_max: 100_000, ..settings(&server) });
+        let timeouts = Timeouts { total: Duration::from_secs(20), ..Timeouts::default() };
+        let limits = OpenAiSettings { timeouts, answer_bytes_max: 100_000, ..settings(&server) };
+        let chat = chat(limits);
         let error = ask(&chat, "x").await.unwrap_err();
         let what = "the answer is longer than 100000 bytes".to_owned();
         assert_eq!(error, ModelError::Malformed(what));
