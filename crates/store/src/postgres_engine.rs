@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use postgres::fallible_iterator::FallibleIterator as _;
 use postgres::{Client, NoTls};
 use tokio::sync::broadcast;
 
@@ -107,41 +106,56 @@ struct Line {
 impl Line {
     /// Runs one closure in a transaction of its own. `false`: the process's stand-in crashed here.
     fn run(&mut self, job: Job, is_read: bool, until: Option<Deadline>) -> bool {
+        let was_connected = self.connected.is_some();
+        let unrun = match self.attempt(job, is_read, until) {
+            Ok(going_on) => return going_on,
+            // A connection that broke while nobody used it shows that at BEGIN. Nothing has run, so
+            // a new one is tried, once.
+            Err((job, _)) if was_connected => self.attempt(job, is_read, until),
+            unrun => unrun,
+        };
+        unrun.unwrap_or_else(|(job, error)| {
+            tracing::warn!(%error, "a transaction could not begin");
+            job.refuse(error);
+            true
+        })
+    }
+
+    /// Runs a closure if a transaction can be begun, else gives it back.
+    fn attempt(
+        &mut self,
+        job: Job,
+        is_read: bool,
+        until: Option<Deadline>,
+    ) -> std::result::Result<bool, (Job, StoreError)> {
         let mut connected = match self.take_connected() {
             Ok(connected) => connected,
-            Err(error) => {
-                tracing::warn!(%error, "no connection to the database");
-                job.refuse(error);
-                return true;
-            }
+            Err(error) => return Err((job, error)),
         };
         let (client, prepared) = &mut connected;
         let mut tx = match client.transaction() {
             Ok(tx) => Tx::new(Engine::Postgres { tx, prepared }).until(until),
-            Err(error) => {
-                // The connection is dropped, so the next closure gets a new one.
-                job.refuse(StoreError::postgres("BEGIN", &error));
-                return true;
-            }
+            // The connection is dropped, so the next closure gets a new one.
+            Err(error) => return Err((job, StoreError::postgres("BEGIN", &error))),
         };
         let ran = job.run(&mut tx);
-        let Engine::Postgres { tx, .. } = tx.into_engine() else { return true };
+        let Engine::Postgres { tx, .. } = tx.into_engine() else { return Ok(true) };
         if !ran.ok || is_read {
             let undone = tx.rollback();
             if undone.is_ok() {
                 self.connected = Some(connected);
             }
             ran.answer();
-            return true;
+            return Ok(true);
         }
         if self.gate.as_ref().is_some_and(|gate| !gate.before_commit()) {
             drop(tx.rollback());
             ran.fail(StoreError::Closed);
-            return false;
+            return Ok(false);
         }
         let committed = tx.commit().map_err(|e| StoreError::postgres("COMMIT", &e));
         self.connected = Some(connected);
-        self.conclude(ran, committed)
+        Ok(self.conclude(ran, committed))
     }
 
     fn conclude(&mut self, ran: Ran, committed: Result<()>) -> bool {
@@ -170,15 +184,10 @@ impl Line {
 
     /// The connection, made again if it broke. The caller puts it back when it is still good.
     fn take_connected(&mut self) -> Result<(Client, Prepared)> {
-        if let Some(mut usable) = self.connected.take() {
-            // Looks at what has arrived, without waiting: a server that went away has said so, and a
-            // client that is not asked would not notice before its next statement.
-            drop(usable.0.notifications().iter().next());
-            if !usable.0.is_closed() {
-                return Ok(usable);
-            }
+        match self.connected.take().filter(|(client, _)| !client.is_closed()) {
+            Some(usable) => Ok(usable),
+            None => Ok((connect(&self.url, self.limits)?, Prepared::new())),
         }
-        Ok((connect(&self.url, self.limits)?, Prepared::new()))
     }
 
     /// Reads back whether a commit whose answer was lost happened; it is never run again.

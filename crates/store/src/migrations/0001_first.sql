@@ -29,6 +29,7 @@ CREATE TABLE principal (
   created_at BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX principal_kind ON principal (owner, kind) WHERE kind IN ('user', 'policy');
+CREATE INDEX principal_owner ON principal (owner, kind);
 
 CREATE TABLE device (
   id UUID PRIMARY KEY,

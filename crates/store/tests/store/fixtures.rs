@@ -1,5 +1,9 @@
 //! Records of every noun with every column filled, so that a column that is not stored is seen.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
 use base::{
     BodyId, Clock as _, Digest, DutyId, EventId, MessageId, MicroUsd, ProposalId, RunId,
     ScheduleId, SessionId, SourceId, TaskVersionId, Timestamp,
@@ -18,6 +22,7 @@ use store::schedule::Schedule;
 use store::session::{Lease, Session, SessionKind};
 use store::wait::Wait;
 use store::work_item::WorkItem;
+use store::{CommitGate, OwnerTx, Result, StoreError};
 use testkit::stores::{Harness, each_engine, each_engine_inline, new_session};
 use uuid::Uuid;
 
@@ -282,4 +287,64 @@ pub fn message(h: &Harness, call_id: &str, body: BodyId, seq: i64) -> Message {
 /// A claim of the owner's conversation.
 pub fn lease(h: &Harness, fence: i64, holder: base::Incarnation) -> Lease {
     Lease { owner: h.owner, session: h.main, fence, holder }
+}
+
+/// A gate that counts commits, can hold one up and can crash before or after one.
+#[derive(Default)]
+pub struct Gate {
+    pub commits: AtomicU32,
+    pub crash_before: AtomicBool,
+    pub crash_after: AtomicBool,
+    /// Tells that a commit has come, and waits for leave to go on.
+    pub hold: Mutex<Option<(Sender<()>, Receiver<()>)>>,
+}
+
+impl CommitGate for Gate {
+    fn before_commit(&self) -> bool {
+        self.commits.fetch_add(1, Ordering::SeqCst);
+        // In a statement of its own, so that the lock is free while the commit is held up.
+        let held = self.hold.lock().unwrap().take();
+        if let Some((come, go)) = held {
+            come.send(()).unwrap();
+            go.recv().unwrap();
+        }
+        !self.crash_before.load(Ordering::SeqCst)
+    }
+    fn after_commit(&self) -> bool {
+        !self.crash_after.load(Ordering::SeqCst)
+    }
+}
+
+/// Occupies one of the store's writing threads until the answer is dropped or sent to.
+pub fn occupy(h: &Harness) -> Sender<()> {
+    let (come, has_come) = channel();
+    let (go, may_go) = channel::<()>();
+    let busy = h.store.write_unowned(move |_| {
+        come.send(()).unwrap();
+        // An error says that the sender was dropped, which is leave to go on too.
+        may_go.recv().ok();
+        Ok(())
+    });
+    // Its answer matters to nobody; the closure is queued already.
+    drop(busy);
+    has_come.recv().unwrap();
+    go
+}
+
+/// Stores a body and gives the closure for it, with the id to look for.
+pub fn put(
+    h: &Harness,
+    text: &str,
+) -> (BodyId, impl FnOnce(&mut OwnerTx<'_, '_>) -> Result<()> + Send + 'static) {
+    let body = new_body(h, text);
+    (body.id, move |tx: &mut OwnerTx<'_, '_>| store::event::put_body(tx, body).map(|_| ()))
+}
+
+/// Whether a body is there.
+pub fn is_stored(h: &Harness, id: BodyId) -> bool {
+    match h.read(move |tx| store::event::body(tx, id)) {
+        Ok(_) => true,
+        Err(StoreError::Missing("body")) => false,
+        Err(other) => panic!("{other}"),
+    }
 }

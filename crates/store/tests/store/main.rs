@@ -3,8 +3,14 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
+mod faults;
 mod fixtures;
+mod group;
+mod guards;
 mod lanes;
+mod migration;
 mod order;
+mod postgres_faults;
 mod raw;
 mod records;
+mod statements;
