@@ -121,7 +121,9 @@ fn a_question_is_answered_from_the_records_and_the_end_is_proposed() {
         [("read_records", json!({"what": "duties"})), ("send_to_user", json!({ "text": text }))];
     assert_eq!(calls, expected.map(|(name, arguments)| (name.to_owned(), arguments)));
 
-    let calls = run(&history, &message("Thanks, the price watch is over."), |_| "ok".to_owned());
+    let duties = "\nDuties:\n- duty 0190f3c4-0002 \"Price watch\", version 1";
+    let tail = message("Thanks, the price watch is over.") + duties;
+    let calls = run(&history, &tail, |_| "ok".to_owned());
     let reason = "The user says that the watch is over.";
     let expected = json!({"duty": "0190f3c4-0002", "reason": reason});
     assert_eq!(calls[0], ("propose_close".to_owned(), expected));
