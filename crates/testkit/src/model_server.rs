@@ -30,6 +30,9 @@ use journal::Journal;
 /// The rules of the price watch, the story that the demo tells.
 pub const PRICE_SCRIPT: &str = include_str!("../scripts/price.toml");
 
+/// The rules of the kill tests: a watched price, numbered notes, a reminder.
+pub const KILL_SCRIPT: &str = include_str!("../scripts/kill.toml");
+
 /// What to serve, and within which limits.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -43,12 +46,15 @@ pub struct Config {
     pub journal_bytes_max: u64,
     /// The most bytes of a request body; a longer one gets 413.
     pub body_bytes_max: usize,
+    /// Adds to each answer's id the number of its line, `-7`, so that a repeated question gets an
+    /// answer that can be told from the first.
+    pub number_answers: bool,
     /// Stamps the journal.
     pub clock: Arc<dyn Clock>,
 }
 
 impl Config {
-    /// No key, no journal, 256 MiB of journal at most and 8 MiB per request; change the fields for
+    /// No key, no journal, no numbers, 256 MiB of journal at most and 8 MiB per request; change the fields for
     /// others.
     pub fn new(script: Script, clock: Arc<dyn Clock>) -> Config {
         Config {
@@ -57,6 +63,7 @@ impl Config {
             journal: None,
             journal_bytes_max: 256 * 1024 * 1024,
             body_bytes_max: 8 * 1024 * 1024,
+            number_answers: false,
             clock,
         }
     }
@@ -66,6 +73,7 @@ struct Server {
     model: ScriptedModel,
     key: Option<Secret>,
     clock: Arc<dyn Clock>,
+    number_answers: bool,
     /// Held for one write; a line is never mixed with another.
     journal: Mutex<Journal>,
     /// Held to take or add faults only.
@@ -82,6 +90,7 @@ pub async fn serve(listener: TcpListener, config: Config) -> std::io::Result<()>
         model: ScriptedModel::new(config.script, Prices::default()),
         key: config.key,
         clock: config.clock,
+        number_answers: config.number_answers,
         journal: Mutex::new(journal),
         faults: Mutex::default(),
     };
@@ -110,14 +119,13 @@ async fn complete(
     let request = Request::from_body(&body);
     let refusal = fault.as_ref().and_then(Fault::refusal);
     // A question that meets an ordered refusal never reaches the script.
-    let answer = refusal.is_none().then(|| match &request {
+    let mut answer = refusal.is_none().then(|| match &request {
         Ok(request) => server.model.answer(request),
         Err(error) => Err(ModelError::Malformed(error.to_string())),
     });
     let cut = fault.as_ref().and_then(|fault| fault.cut_after_bytes);
     let digest = request.ok().map(|request| request.digest());
-    let asked = server.asked(&uri, &body, digest, answer.as_ref(), fault);
-    if let Err(error) = server.journal.lock().unwrap_or_else(PoisonError::into_inner).add(asked) {
+    if let Err(error) = server.journal(&uri, &body, digest, answer.as_mut(), fault) {
         let message = format!("the journal cannot be written: {error}");
         return wire::error(StatusCode::INSUFFICIENT_STORAGE, "server_error", &message);
     }
@@ -166,6 +174,22 @@ impl Server {
             Some(brought) if brought == wanted => Ok(()),
             Some(_) | None => Err(wire::model_error(&ModelError::Authentication)),
         }
+    }
+
+    /// Adds a line and, where that is wanted, its number to the answer, both under one lock.
+    fn journal(
+        &self,
+        uri: &Uri,
+        body: &[u8],
+        digest: Option<Digest>,
+        mut answer: Option<&mut Result<Answer, ModelError>>,
+        fault: Option<Fault>,
+    ) -> std::io::Result<()> {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (true, Some(Ok(answer))) = (self.number_answers, answer.as_deref_mut()) {
+            answer.answer_id = format!("{}-{}", answer.answer_id, journal.next());
+        }
+        journal.add(self.asked(uri, body, digest, answer.as_deref(), fault))
     }
 
     fn asked(

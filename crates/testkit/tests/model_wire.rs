@@ -227,6 +227,18 @@ async fn every_question_leaves_a_line() {
     std::fs::remove_file(&path).unwrap();
 }
 
+#[tokio::test]
+async fn a_repeated_question_gets_a_numbered_answer() {
+    let server = start(Config { number_answers: true, ..config() }).await;
+    let chat = chat(settings(&server));
+    let id = expected("parallel").answer_id;
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        answers.push(ask(&chat, "parallel").await.unwrap().answer_id);
+    }
+    assert_eq!(answers, [format!("{id}-1"), format!("{id}-2")]);
+}
+
 /// How a server made by hand ends its answer.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
