@@ -135,7 +135,7 @@ fn a_question_is_answered_from_the_records_and_the_end_is_proposed() {
 #[test]
 fn a_message_and_a_due_schedule_in_one_tail_are_both_served() {
     let tail = format!(
-        "{}\n- message 0190f3c4-0005 from the user: how is it going",
+        "{}\n- message 0190f3c4-0005 from the user [late: came at 07:00]: how is it going",
         due("Friday 2027-03-05 08:00")
     );
     let calls = run(&[], &tail, |_| r#"{"price": 104.2}"#.to_owned());
