@@ -1,7 +1,7 @@
 //! Answers that carry no record: the page's files, the API's own description, common headers.
 
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -39,10 +39,15 @@ pub(crate) async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }
 
-/// Headers of every answer that sets none of its own: kept nowhere, guessed as nothing else, framed
-/// and referred to by nobody.
+/// Logs every answer and gives it headers where it has none of its own: kept nowhere, guessed as
+/// nothing else, framed and referred to by nobody.
 pub(crate) async fn sealed(request: Request, next: Next) -> Response {
+    let method = request.method().clone();
+    // The pattern of the route and not the address: what people paste into addresses is not logged.
+    let path = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;
+    let path = path.as_ref().map_or("(the page)", MatchedPath::as_str);
+    tracing::debug!(%method, path, status = response.status().as_u16(), "answered");
     for (name, value) in [
         (header::CACHE_CONTROL, "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

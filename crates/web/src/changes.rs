@@ -33,9 +33,7 @@ pub(crate) async fn list(
         Ok((head, store::change::after(tx, owner, after, limit)?))
     };
     let (head, mut changes) = app.web.cx.store.read(read).await?;
-    // The sequence has no gaps, so a missing first number was there once.
-    let gone = changes.first().map_or(after < head, |first| first.seq > after.saturating_add(1));
-    if gone {
+    if is_gone(after, head, changes.first().map(|first| first.seq)) {
         return Err(Problem::gone());
     }
     let numbers: Vec<i64> = changes.iter().map(|change| change.seq).collect();
@@ -44,4 +42,24 @@ pub(crate) async fn list(
     let shown: Vec<Value> =
         changes.iter().map(|c| json!({"seq": c.seq, "noun": c.noun, "id": c.record})).collect();
     Ok(Json(json!({"changes": shown, "seq": last, "more": last < head})))
+}
+
+/// Whether changes after that number are missing: the sequence has no gaps, so they were there once.
+fn is_gone(after: i64, head: i64, first: Option<i64>) -> bool {
+    first.map_or(after < head, |first| first > after.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_gone;
+
+    #[test]
+    fn a_missing_first_number_was_there_once() {
+        assert!(!is_gone(0, 0, None), "nothing has happened yet");
+        assert!(!is_gone(7, 7, None), "nothing new");
+        assert!(!is_gone(9, 7, None), "a client from another store; the answer's number tells it");
+        assert!(!is_gone(3, 7, Some(4)));
+        assert!(is_gone(3, 7, Some(5)));
+        assert!(is_gone(3, 7, None));
+    }
 }

@@ -99,3 +99,17 @@ pub(crate) async fn one(
     let read = move |tx: &mut store::Tx<'_>| message::chat_entry(tx, owner, id.uuid());
     Ok(Json(views::entry(&app.web.cx.store.read(read).await?)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::whole;
+
+    #[test]
+    fn a_page_ends_between_numbers() {
+        let numbers = [1, 2, 2, 2, 5];
+        let taken = [1, 2, 3, 4, 5, 6].map(|limit| whole(&numbers, limit));
+        assert_eq!(taken, [1, 1, 1, 4, 5, 5]);
+        assert_eq!(whole(&[2, 2, 2, 5], 1), 3, "one number alone is taken whole");
+        assert_eq!(whole(&[], 1), 0);
+    }
+}

@@ -1,0 +1,202 @@
+//! What only the person decides: proposals and the switch of a duty.
+
+use base::{DutyId, ProposalId};
+use serde_json::{Value, json};
+
+use crate::server::{CountingDemo, Paired, Server, draft, id_of};
+use crate::writes::duty;
+
+fn proposal(server: &Server, device: &Paired, id: ProposalId) -> Value {
+    server.get(&device.token, &format!("/v1/proposals/{id}")).json()
+}
+
+fn decide(
+    server: &Server,
+    device: &Paired,
+    id: ProposalId,
+    how: &str,
+    digest: &str,
+) -> (u16, Value) {
+    let mut body = json!({"id": server.id()});
+    if how == "confirm" {
+        body["digest"] = json!(digest);
+    }
+    let reply = server.post(&device.token, &format!("/v1/proposals/{id}/{how}"), &body);
+    (reply.status, reply.json())
+}
+
+#[test]
+fn a_card_shows_what_is_confirmed_and_what_happens_otherwise() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let id = server.new_duty();
+    let card = proposal(&server, &device, id);
+    let wanted = json!({
+        "id": id, "kind": "new_duty", "duty": null, "title": draft()["title"], "goal": draft()["goal"],
+        "conditions": draft()["conditions"],
+        // 09:30 in Berlin, half an hour after the clock's 09:00 there.
+        "schedules": [{"words": "every day at 09:30", "first": "2026-11-30T08:30:00.000000Z"}],
+        "until": "2026-12-01T08:00:00.000000Z",
+        "if_nothing": "Nothing starts. The question ends on Tuesday 2026-12-01 09:00.",
+        "digest": card["digest"], "state": "open", "created_at": "2026-11-30T08:00:00.000000Z",
+    });
+    assert_eq!(card, wanted);
+    let listed = server.get(&device.token, "/v1/proposals?state=open").json();
+    assert_eq!(listed, json!({"proposals": [wanted]}));
+    assert_eq!(
+        server.get(&device.token, "/v1/proposals?state=declined").json(),
+        json!({"proposals": []})
+    );
+    assert_eq!(server.get(&device.token, "/v1/proposals?state=sure").status, 400);
+}
+
+#[test]
+fn only_the_digest_that_was_shown_is_confirmed_and_only_once() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let id = server.new_duty();
+    let digest = proposal(&server, &device, id)["digest"].as_str().expect("a digest").to_owned();
+    for stale in [&"0".repeat(64), "", "nonsense", &digest[..63]] {
+        let (status, problem) = decide(&server, &device, id, "confirm", stale);
+        assert_eq!(status, 409, "{stale}");
+        assert!(problem["detail"].as_str().expect("a detail").contains("not what was shown"));
+    }
+    assert_eq!(server.get(&device.token, "/v1/duties").json(), json!({"duties": []}));
+    let (status, card) = decide(&server, &device, id, "confirm", &digest);
+    assert_eq!((status, &card["state"]), (200, &json!("confirmed")));
+    for how in ["confirm", "decline"] {
+        let (status, problem) = decide(&server, &device, id, how, &digest);
+        assert_eq!(status, 409);
+        assert_eq!(problem["detail"], "You have confirmed this already.");
+    }
+    let duties = server.get(&device.token, "/v1/duties").json();
+    assert_eq!(duties["duties"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_card_whose_time_is_over_says_so_before_any_timer_does() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let id = server.new_duty();
+    let digest = proposal(&server, &device, id)["digest"].as_str().expect("a digest").to_owned();
+    server.clock.advance_ms(86_400_000);
+    assert_eq!(proposal(&server, &device, id)["state"], "expired");
+    assert_eq!(
+        server.get(&device.token, "/v1/proposals?state=open").json(),
+        json!({"proposals": []})
+    );
+    assert_eq!(decide(&server, &device, id, "confirm", &digest).0, 409);
+}
+
+#[test]
+fn a_closing_shows_its_reason_and_ends_the_duty() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let duty = duty(&server, &device);
+    let of: DutyId = id_of(&json!(duty));
+    let line =
+        |at: &str| server.get(&device.token, &format!("/v1/duties/{duty}")).json()[at].clone();
+    let no = server.close_duty(of);
+    let card = proposal(&server, &device, no);
+    assert_eq!((&card["goal"], &card["duty"]), (&json!("It fell under 100."), &json!(duty)));
+    assert_eq!(line("state_line"), "Waiting for your decision: is it done?");
+    assert_eq!(decide(&server, &device, no, "decline", "").0, 200);
+    assert_eq!(line("state"), "active");
+    let yes = server.close_duty(of);
+    let digest = proposal(&server, &device, yes)["digest"].as_str().expect("a digest").to_owned();
+    assert_eq!(decide(&server, &device, yes, "confirm", &digest).0, 200);
+    assert_eq!((line("state"), line("next_wake")), (json!("closed"), Value::Null));
+    for turn in ["stop", "resume"] {
+        let path = format!("/v1/duties/{duty}/{turn}");
+        let reply = server.post(&device.token, &path, &json!({"id": server.id()}));
+        assert_eq!(reply.status, 409, "{turn}: {reply:?}");
+    }
+}
+
+#[test]
+fn a_stopped_duty_wakes_no_more_and_goes_on_from_its_next_slot() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let id = duty(&server, &device);
+    let before = server.get(&device.token, &format!("/v1/duties/{id}")).json();
+    let turn = |to: &str| {
+        let path = format!("/v1/duties/{id}/{to}");
+        server.post(&device.token, &path, &json!({"id": server.id()}))
+    };
+    let schedule = &before["schedules"][0];
+    let wanted = json!({
+        "id": id, "title": draft()["title"], "state": "active", "version": 1, "goal": draft()["goal"],
+        "conditions": draft()["conditions"], "created_at": "2026-11-30T08:00:00.000000Z",
+        "next_wake": "2026-11-30T08:30:00.000000Z", "waits": [],
+        "schedules": [{"id": schedule["id"], "words": "every day at 09:30",
+            "next_slot": "2026-11-30T08:30:00.000000Z", "state": "active", "late_last": false}],
+        "runs": [], "spent_micro_usd": 0,
+        "state_line": "Waiting · first look Monday 2026-11-30 09:30",
+    });
+    assert_eq!(before, wanted);
+    let mut stopped = wanted.clone();
+    stopped["state"] = json!("stopped");
+    stopped["next_wake"] = Value::Null;
+    stopped["schedules"][0]["state"] = json!("paused");
+    stopped["schedules"][0]["next_slot"] = Value::Null;
+    stopped["state_line"] = json!("Stopped by you. It wakes no more; resume it to go on.");
+    assert_eq!(turn("stop").json(), stopped);
+    // Stopped twice is stopped.
+    assert_eq!(turn("stop").json(), stopped);
+    server.clock.advance_ms(3_600_000);
+    let resumed = turn("resume").json();
+    assert_eq!(
+        (&resumed["state"], &resumed["next_wake"]),
+        (&json!("active"), &json!("2026-12-01T08:30:00.000000Z"))
+    );
+    assert_eq!(server.get(&device.token, &format!("/v1/duties/{id}")).json(), resumed);
+}
+
+#[test]
+fn records_that_are_not_there_are_404_and_say_so() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let write = json!({"id": server.id()});
+    for noun in ["duties", "proposals", "chat"] {
+        for id in [server.id(), "nonsense".into(), "%ff".into(), "..%2f".into()] {
+            assert_eq!(
+                server.get(&device.token, &format!("/v1/{noun}/{id}")).status,
+                404,
+                "{noun} {id}"
+            );
+        }
+    }
+    let unknown = server.id();
+    for path in [
+        format!("duties/{unknown}/stop"),
+        format!("duties/{unknown}/resume"),
+        format!("proposals/{unknown}/decline"),
+    ] {
+        assert_eq!(
+            server.post(&device.token, &format!("/v1/{path}"), &write).status,
+            404,
+            "{path}"
+        );
+    }
+    // An id that met nothing is still free.
+    let say = json!({"id": write["id"], "text": "hello"});
+    assert_eq!(server.post(&device.token, "/v1/messages", &say).status, 202);
+}
+
+#[test]
+fn the_plug_is_there_in_the_demo_only() {
+    let server = Server::start();
+    let device = server.device("phone");
+    assert_eq!(server.get(&device.token, "/v1/demo").status, 404);
+    assert_eq!(server.post(&device.token, "/v1/demo/plug", &json!({})).status, 404);
+    assert_eq!(server.get(&device.token, "/v1/me").json()["demo"], false);
+    let demo = std::sync::Arc::new(CountingDemo::default());
+    let server = Server::with_demo(demo.clone());
+    let device = server.device("phone");
+    assert_eq!(server.post("wrong", "/v1/demo/plug", &json!({})).status, 401);
+    assert_eq!(server.post(&device.token, "/v1/demo/plug", &json!({"now": true})).status, 400);
+    assert_eq!(server.get(&device.token, "/v1/demo").json()["plugs"], 0);
+    assert_eq!(server.post(&device.token, "/v1/demo/plug", &json!({})).status, 202);
+    assert_eq!(server.get(&device.token, "/v1/demo").json()["plugs"], 1);
+    assert_eq!(server.get(&device.token, "/v1/me").json()["demo"], true);
+}

@@ -1,0 +1,14 @@
+//! The API as a client meets it: the real router on a real port over a real store.
+
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
+mod access;
+mod client;
+mod contract;
+mod decisions;
+mod log;
+mod reads;
+mod server;
+mod signals;
+mod story;
+mod writes;
