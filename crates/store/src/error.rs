@@ -62,24 +62,23 @@ impl StoreError {
     }
 
     pub(crate) fn sqlite(statement: &'static str, error: &rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode::{
-            ConstraintViolation, DatabaseBusy, DatabaseLocked, DiskFull, OperationInterrupted,
+        use rusqlite::ErrorCode as C;
+        let rusqlite::Error::SqliteFailure(code, message) = error else {
+            return StoreError::Sql { statement, message: error.to_string() };
         };
-        match error {
-            rusqlite::Error::SqliteFailure(code, message) => {
-                let text = message.clone().unwrap_or_else(|| code.to_string());
-                match code.code {
-                    ConstraintViolation if text.starts_with("UNIQUE") => {
-                        StoreError::Duplicate(text)
-                    }
-                    ConstraintViolation => StoreError::Refused(format!("{statement}: {text}")),
-                    DiskFull => StoreError::Full,
-                    // Interrupted: a read that took too long.
-                    DatabaseBusy | DatabaseLocked | OperationInterrupted => StoreError::Busy,
-                    _ => StoreError::Sql { statement, message: format!("{text} ({code})") },
-                }
-            }
-            other => StoreError::Sql { statement, message: other.to_string() },
+        let text = message.clone().unwrap_or_else(|| code.to_string());
+        let code = code.code;
+        if code == C::ConstraintViolation && text.starts_with("UNIQUE") {
+            StoreError::Duplicate(text)
+        } else if code == C::ConstraintViolation {
+            StoreError::Refused(format!("{statement}: {text}"))
+        } else if code == C::DiskFull {
+            StoreError::Full
+        } else if [C::DatabaseBusy, C::DatabaseLocked, C::OperationInterrupted].contains(&code) {
+            // Interrupted: a read that took too long.
+            StoreError::Busy
+        } else {
+            StoreError::Sql { statement, message: format!("{text} ({code:?})") }
         }
     }
 

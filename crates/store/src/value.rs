@@ -127,10 +127,10 @@ impl<T: Column> Column for Option<T> {
         self.as_ref().map_or(Value::Null, Column::value)
     }
     fn read(value: &Value) -> Result<Self> {
-        match value {
-            Value::Null => Ok(None),
-            present => T::read(present).map(Some),
+        if *value == Value::Null {
+            return Ok(None);
         }
+        T::read(value).map(Some)
     }
 }
 

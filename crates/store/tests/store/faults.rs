@@ -101,7 +101,7 @@ fn write_until_fatal(folder: &Path) -> ! {
         std::process::exit(FATAL);
     });
     let store = Store::open(options).unwrap();
-    let owner = block_on(store.read(|tx| store::owner::all(tx))).unwrap()[0].id;
+    let owner = block_on(store.read(store::owner::all)).unwrap()[0].id;
     let mut acknowledged = std::fs::File::create(folder.join("acknowledged")).unwrap();
     for n in 0..10_000_u128 {
         let id = BodyId::from_uuid(uuid::Uuid::from_u128(n + 1));

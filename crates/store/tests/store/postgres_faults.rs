@@ -82,7 +82,7 @@ fn a_lost_commit_is_not_taken_for_another_writers() {
                 scope.spawn(move || {
                     let one = |n: usize| {
                         if writer == 0 {
-                            let cut = if n % 2 == 0 { Cut::Before } else { Cut::After };
+                            let cut = if n.is_multiple_of(2) { Cut::Before } else { Cut::After };
                             proxy.cut_next_commit(cut);
                         }
                         let (id, work) = counted(h, &Arc::default());
