@@ -55,11 +55,17 @@ pub fn fire(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ScheduleId) -> Result<()
     let unreadable = |e: String| StoreError::Corrupt(format!("schedule {id}: {e}"));
     let rule: Rule = serde_json::from_str(&schedule.rule).map_err(|e| unreadable(e.to_string()))?;
     let zone = zone(&owner.zone).map_err(|e| unreadable(e.to_string()))?;
-    let Some(due) =
-        due(&rule, &zone, schedule.next_slot, tx.now()).map_err(|e| unreadable(e.to_string()))?
-    else {
+    // No slot lies past the schedule's end, also when nobody looked until after it.
+    let now = tx.now();
+    let end = schedule.until_at.map_or(now, |until| until.min(now));
+    let due = due(&rule, &zone, schedule.next_slot, end).map_err(|e| unreadable(e.to_string()))?;
+    let Some(mut due) = due else {
+        if schedule.until_at.is_some_and(|until| schedule.next_slot > until) {
+            store::schedule::advance(tx, id, ScheduleState::Expired, schedule.next_slot)?;
+        }
         return Ok(());
     };
+    due.late |= due.slot.plus_ms(domain::schedule::LATE_AFTER_MS) < now;
     if store::schedule::fire(tx, &schedule, due.slot, due.next, due.late)? {
         let slot_words = local_words(&zone, due.slot);
         announce(cx, tx, owner.timer_source, &schedule, due, &slot_words)?;
