@@ -35,12 +35,11 @@ fn state(tx: &mut Tx<'_>, now: Timestamp) -> Result<Rest> {
     {
         return Ok(Rest::Busy);
     }
-    if store::proposal::open_count(tx)? > 0 {
-        return Ok(Rest::Person);
-    }
     let due = [backoff, store::schedule::next_due(tx)?, store::wait::next_due(tx)?];
     match due.into_iter().flatten().min() {
+        // What is due is work under way, whoever else is waited for.
         Some(at) if at <= now => Ok(Rest::Busy),
+        _ if store::proposal::open_count(tx)? > 0 => Ok(Rest::Person),
         Some(at) => Ok(Rest::Until(at)),
         None => Ok(Rest::Quiet),
     }
