@@ -75,7 +75,8 @@ pub(crate) fn settle_prefix(
                 .extend(changed.filter_map(|s| Some(format!("{} changed", s.split(':').next()?))));
         }
     }
-    if start != session.window_start {
+    // Against the last recorded start: a history that was dropped in between moved it too.
+    if last.as_ref().is_some_and(|last| last.window_start != start) {
         causes.push("history window moved".to_owned());
     }
     let digest = prefix.block.digest;
@@ -195,7 +196,11 @@ fn changes(tx: &mut OwnerTx<'_, '_>, session: &Session) -> Result<Vec<String>> {
     for proposal in store::proposal::all(tx, owner, 50)? {
         let decided = !matches!(proposal.state, ProposalState::Open) && proposal.moved_at >= since;
         if decided && proposal.session == session.id {
-            changes.push(format!("proposal {}: {} by the user", proposal.id, proposal.state));
+            let by = match proposal.state {
+                ProposalState::Confirmed | ProposalState::Declined => " by the user",
+                ProposalState::Open | ProposalState::Withdrawn | ProposalState::Expired => "",
+            };
+            changes.push(format!("proposal {}: {}{by}", proposal.id, proposal.state));
         }
     }
     changes.reverse();
