@@ -22,6 +22,7 @@ pub struct Hints {
     worker: Notify,
     delivery: Notify,
     sweeper: Notify,
+    alarms: Notify,
 }
 
 impl Hints {
@@ -46,6 +47,8 @@ pub async fn run(cx: Context, hints: Arc<Hints>, stop: watch::Receiver<bool>) {
     stages.spawn(async move { stage(&c, &h.delivery, s, "delivery", || delivery::pass(&c)).await });
     let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move { stage(&c, &h.sweeper, s, "sweeper", || sweeper::pass(&c)).await });
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move { stage(&c, &h.alarms, s, "alarms", || sweeper::alarms(&c)).await });
     let crew = Arc::new(Crew::default());
     let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move {
@@ -137,8 +140,21 @@ async fn employ(cx: &Context, claimable: store::session::Claimable) -> Result<()
     let Some(mut work) = worker::claim(cx, claimable.owner, claimable.session).await? else {
         return Ok(());
     };
-    while step(cx, &mut work).await? == Recorded::Goes {}
-    Ok(())
+    loop {
+        match step(cx, &mut work).await {
+            Ok(Recorded::Goes) => {}
+            Ok(Recorded::Over) => return Ok(()),
+            Err(error) => {
+                // The records are as the last commit left them: the next claim goes on from there, and
+                // need not wait for this lease to run out. If this fails too, it does.
+                let (held, why) = (work.clone(), error.clone());
+                let let_go =
+                    cx.write(work.lease.owner, move |cx, tx| sweeper::let_go(cx, tx, &held, &why));
+                drop(let_go.await);
+                return Err(error);
+            }
+        }
+    }
 }
 
 /// One step of a run: decide, perform with the lease renewed, record.
@@ -169,19 +185,15 @@ async fn step(cx: &Context, work: &mut Work) -> Result<Recorded> {
 /// under way is dropped (QUE-13).
 async fn holding<T>(cx: &Context, work: &Work, slow: impl Future<Output = T>) -> Result<Option<T>> {
     let mut slow = std::pin::pin!(slow);
-    let mut signals = cx.store.signals();
-    let renew_every = Duration::from_millis(cx.limits.lease_renew_ms);
-    let mut renewal = tokio::time::interval(renew_every);
+    let mut renewal = tokio::time::interval(Duration::from_millis(cx.limits.lease_renew_ms));
     renewal.reset();
     loop {
-        let burst = Duration::from_millis(cx.limits.burst_ms);
         tokio::select! {
             // What is done is taken before anything else is looked at.
             biased;
             done = &mut slow => return Ok(Some(done)),
             _ = renewal.tick() => {}
-            // Somebody may have spoken: look once the burst window has closed.
-            () = spoken(&mut signals, burst) => {}
+            spoken = called_off(cx, work) => spoken?,
         }
         let held = work.clone();
         let renewed =
@@ -192,9 +204,20 @@ async fn holding<T>(cx: &Context, work: &Work, slow: impl Future<Output = T>) ->
     }
 }
 
-/// Ends one burst window after the next change of any record.
-async fn spoken(signals: &mut tokio::sync::broadcast::Receiver<store::Signal>, burst: Duration) {
-    drop(signals.recv().await);
-    tokio::time::sleep(burst).await;
-    *signals = signals.resubscribe();
+/// Waits until something that may interrupt the run is on record. It only reads, so that it neither
+/// renews a lease nor wakes anybody while nothing has happened.
+async fn called_off(cx: &Context, work: &Work) -> Result<()> {
+    let mut signals = cx.store.signals();
+    loop {
+        let held = work.clone();
+        let reading = cx.clone();
+        let found = cx.store.read(move |tx| worker::foreseen(&reading, tx, &held)).await?;
+        let wait_ms = match found {
+            worker::Foreseen::Now => return Ok(()),
+            worker::Foreseen::InMs(ms) => ms,
+            worker::Foreseen::Nothing => cx.limits.lease_renew_ms,
+        };
+        // A hint that is lost costs one renewal period at most.
+        drop(tokio::time::timeout(Duration::from_millis(wait_ms), signals.recv()).await);
+    }
 }

@@ -3,9 +3,9 @@
 //! Every record begins with the lease's fencing token, so that a worker that was overtaken leaves no
 //! trace. Nothing is used before it is stored: recovery reads the same steps and goes on.
 
-use agent::{Budget, HARNESS, Intent, Next, Outcome, StepKind, Turn};
-use base::{Digest, MicroUsd, RunId, SessionId};
-use domain::event::Trust;
+use agent::{Budget, HARNESS, Next, Outcome, StepKind, Turn};
+use base::{Digest, MicroUsd, SessionId, Timestamp};
+use domain::event::{Class, Trust};
 use domain::queue::{self, After};
 use domain::state::{DutyState, RunState};
 use domain::words::Notice;
@@ -13,7 +13,7 @@ use model::{Answer, Block, ModelError, Request, ToolCall};
 use store::event::NewBody;
 use store::ledger::{LedgerEntry, LedgerKind};
 use store::run::{self, Run, Spent, Step};
-use store::session::{self, Lease};
+use store::session::{self, Lease, Session};
 use store::work_item::{self, WorkItem};
 use store::{OwnerTx, Result, StoreError};
 
@@ -104,9 +104,13 @@ fn resume(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease, open: Run) -> R
         put_back(cx, tx, &open, RunState::Interrupted, "the program was upgraded")?;
         return Ok(None);
     }
+    if stopped(tx, &open)? {
+        put_back(cx, tx, &open, RunState::Interrupted, STOPPED)?;
+        return Ok(None);
+    }
     match open.state {
         RunState::Sleeping => {
-            if work_item::first_user(tx, open.session)?.is_some() {
+            if newcomer(tx, &open)?.is_some() {
                 put_back(cx, tx, &open, RunState::Interrupted, "a new message came")?;
                 return Ok(None);
             }
@@ -129,27 +133,28 @@ fn resume(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease, open: Run) -> R
 /// because an item is given up or must run alone.
 fn died_in_vain(cx: &Context, tx: &mut OwnerTx<'_, '_>, run: &Run) -> Result<bool> {
     let items = work_item::claimed(tx, run.id)?;
-    let mut part = false;
-    for item in &items {
-        match queue::after_failure(item.attempts, false, cx.limits.poison_attempts) {
-            After::GiveUp => part = true,
-            After::Retry { attempts } => {
-                work_item::count(tx, item, attempts)?;
-                part |= items.len() > 1 && attempts >= queue::ALONE_FROM_ATTEMPTS;
-            }
-        }
-    }
-    if part {
+    let counted =
+        |item: &WorkItem| queue::after_failure(item.attempts, false, cx.limits.poison_attempts);
+    let parts = |item: &WorkItem| match counted(item) {
+        After::GiveUp => true,
+        After::Retry { attempts } => items.len() > 1 && attempts >= queue::ALONE_FROM_ATTEMPTS,
+    };
+    if items.iter().any(parts) {
         fail_items(cx, tx, run, "the program stopped while it was being handled")?;
+        return Ok(true);
     }
-    Ok(part)
+    for item in &items {
+        work_item::count(tx, item, item.attempts + 1)?;
+    }
+    Ok(false)
 }
 
-/// Ends a run as failed: its items go back with one more fruitless run counted, or are given up.
+/// Ends a run as failed: its items go back with one more fruitless run counted, or are given up. It
+/// counts whatever steps the run had made, since the next run begins from zero: an answer that is
+/// refused at the third step would else be refused for ever (DUR-08).
 fn fail_items(cx: &Context, tx: &mut OwnerTx<'_, '_>, run: &Run, why: &str) -> Result<()> {
-    let progress = run.steps > run.claim_steps;
     for item in work_item::claimed(tx, run.id)? {
-        match queue::after_failure(item.attempts, progress, cx.limits.poison_attempts) {
+        match queue::after_failure(item.attempts, false, cx.limits.poison_attempts) {
             After::Retry { attempts } => work_item::back(tx, &item, attempts)?,
             After::GiveUp => give_up(cx, tx, run, &item)?,
         }
@@ -253,12 +258,11 @@ fn begin(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease) -> Result<Option
     let session = session::get(tx, lease.session)?;
     let focus = assemble::focus(tx, session.id)?;
     let pending = work_item::pending(tx, session.id, QUEUE_MAX)?;
-    let over = focus
-        .as_ref()
-        .is_some_and(|(duty, _)| matches!(duty.state, DutyState::Stopped | DutyState::Closed));
+    let over = focus.as_ref().is_some_and(|(duty, _)| is_over(duty.state));
     if over {
         for item in &pending {
-            work_item::done(tx, item)?;
+            // An item that no run took in cannot be done; ended it must be, or it waits for ever.
+            work_item::fail(tx, item)?;
             store::event::dispose(tx, item.event, "recorded: its duty is no longer in force")?;
         }
     }
@@ -383,15 +387,66 @@ pub fn interruption(
     tx: &mut OwnerTx<'_, '_>,
     work: &Work,
 ) -> Result<Option<&'static str>> {
-    let first = work_item::first_user(tx, work.lease.session)?;
+    let first = newcomer(tx, &work.run)?;
     if queue::interrupts(first, tx.now(), cx.limits.burst_ms) {
         return Ok(Some("a new message came"));
     }
-    let stopped = match work.run.duty {
-        None => false,
-        Some(id) => store::duty::get(tx, work.lease.owner, id)?.state == DutyState::Stopped,
+    Ok(stopped(tx, &work.run)?.then_some(STOPPED))
+}
+
+const STOPPED: &str = "the user stopped the duty";
+
+/// When the first message came that a run did not take in and the next one would. One that waits to
+/// run alone came before, and does not end the run that goes ahead of it.
+fn newcomer(tx: &mut store::Tx<'_>, run: &Run) -> Result<Option<Timestamp>> {
+    let pending = work_item::pending(tx, run.session, QUEUE_MAX)?;
+    let follows = |item: &&WorkItem| {
+        item.class == Some(Class::User)
+            && item.attempts < queue::ALONE_FROM_ATTEMPTS
+            && item.created_at >= run.started_at
     };
-    Ok(stopped.then_some("the user stopped the duty"))
+    Ok(pending.iter().filter(follows).map(|item| item.created_at).min())
+}
+
+/// What is on record that may interrupt a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foreseen {
+    /// Something that interrupts it now.
+    Now,
+    /// A burst of messages whose window closes in so many milliseconds.
+    InMs(u64),
+    /// Nothing.
+    Nothing,
+}
+
+/// Looks whether a run is to be interrupted. A hint: the decision is [`interruption`]'s.
+pub fn foreseen(cx: &Context, tx: &mut store::Tx<'_>, work: &Work) -> Result<Foreseen> {
+    if stopped(tx, &work.run)? {
+        return Ok(Foreseen::Now);
+    }
+    let Some(first) = newcomer(tx, &work.run)? else {
+        return Ok(Foreseen::Nothing);
+    };
+    let left = first.plus_ms(cx.limits.burst_ms).since(cx.clock.now());
+    match u64::try_from(left.as_millis()).unwrap_or(u64::MAX) {
+        0 => Ok(Foreseen::Now),
+        ms => Ok(Foreseen::InMs(ms)),
+    }
+}
+
+fn stopped(tx: &mut store::Tx<'_>, run: &Run) -> Result<bool> {
+    match run.duty {
+        None => Ok(false),
+        Some(id) => Ok(is_over(store::duty::get(tx, run.owner, id)?.state)),
+    }
+}
+
+/// Whether nothing is done for a duty in this state.
+fn is_over(state: DutyState) -> bool {
+    match state {
+        DutyState::Stopped | DutyState::Closed => true,
+        DutyState::Active | DutyState::CloseProposed => false,
+    }
 }
 
 /// Ends an interrupted run and gives the session back.
@@ -402,9 +457,10 @@ pub fn interrupt(
     why: &str,
 ) -> Result<Recorded> {
     let run = run::get(tx, work.run.id)?;
-    put_back(cx, tx, &run, RunState::Interrupted, why)?;
     let session = session::get(tx, work.lease.session)?;
-    session::release(tx, work.lease, tx.now(), session.model_failures)?;
+    let failures = failures_before(tx, &session, &run)?;
+    put_back(cx, tx, &run, RunState::Interrupted, why)?;
+    session::release(tx, work.lease, tx.now(), failures)?;
     Ok(Recorded::Over)
 }
 
@@ -529,8 +585,8 @@ pub async fn record_failure(cx: &Context, work: &Work, error: ModelError) -> Res
     cx.write(work.lease.owner, move |cx, tx| {
         session::hold(tx, held.lease, cx.limits.lease_ms)?;
         let session = session::get(tx, held.lease.session)?;
-        let failures = session.model_failures.saturating_add(1);
         let run = run::get(tx, held.run.id)?;
+        let failures = failures_before(tx, &session, &run)?.saturating_add(1);
         let text = error.to_string();
         let tell = |tx: &mut OwnerTx<'_, '_>| {
             notice::fault(cx, tx, session.id, MODEL_FAULT, &Notice::Model { reason: &text })
@@ -569,17 +625,15 @@ pub async fn record_failure(cx: &Context, work: &Work, error: ModelError) -> Res
     .await
 }
 
+/// Model calls that failed in a row up to now: an answer since this claim began ended the row.
+fn failures_before(tx: &mut OwnerTx<'_, '_>, session: &Session, run: &Run) -> Result<u32> {
+    let answered = run::steps(tx, run.id)?
+        .iter()
+        .any(|step| step.kind == run::StepKind::Model && step.n >= run.claim_steps);
+    Ok(if answered { 0 } else { session.model_failures })
+}
+
 fn backoff_ms(cx: &Context, failures: u32) -> u64 {
     let doublings = failures.saturating_sub(1).min(20);
     cx.limits.retry_ms.saturating_mul(1 << doublings).min(cx.limits.retry_max_ms)
-}
-
-/// The run's id, for logs.
-pub fn run_id(work: &Work) -> RunId {
-    work.run.id
-}
-
-/// Whether a call wants the turn to end.
-pub fn is_ending(intent: &Intent) -> bool {
-    matches!(intent, Intent::FinishQuietly { .. })
 }

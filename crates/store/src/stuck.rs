@@ -6,7 +6,7 @@ use domain::state::Alarm;
 
 use crate::error::Result;
 use crate::sql::{Source, Sql};
-use crate::tx::OwnerTx;
+use crate::tx::Tx;
 use crate::value::params;
 
 /// One statement for each line of the table that has an alarm.
@@ -30,15 +30,16 @@ fn statement(custody: &Custody) -> Option<(Custody, Sql)> {
 
 /// Since when the owner's oldest row of this kind is overdue; `None` if none is.
 pub fn oldest(
-    tx: &mut OwnerTx<'_, '_>,
+    tx: &mut Tx<'_>,
     owner: OwnerId,
     custody: &Custody,
+    now: Timestamp,
 ) -> Result<Option<Timestamp>> {
     let allowed = match custody.alarm {
         Alarm::AfterMs(ms) | Alarm::AfterDueMs { ms, .. } => ms,
         Alarm::Never(_) => return Ok(None),
     };
-    let before = tx.now().minus_ms(allowed);
+    let before = now.minus_ms(allowed);
     let Some((_, sql)) = statements().iter().find(|(known, _)| known == custody) else {
         return Ok(None);
     };

@@ -52,7 +52,7 @@ statements! { "work_item":
     PENDING = hot select WorkItem, "WHERE session = $1 AND state = 'pending'
         ORDER BY created_at, id LIMIT $2";
     FIRST_USER = hot "SELECT MIN(created_at) FROM work_item
-        WHERE session = $1 AND state = 'pending' AND class = 'user'";
+        WHERE session = $1 AND state = 'pending' AND class = 'user' AND created_at > $2";
     CLAIM = hot "UPDATE work_item SET state = 'claimed', run = $2, delivered_at = $3, moved_at = $3
         WHERE id = $1 AND state = 'pending'";
     CLAIMED = hot select WorkItem, "WHERE run = $1 AND state = 'claimed' ORDER BY created_at, id";
@@ -109,9 +109,13 @@ pub fn pending(tx: &mut Tx<'_>, session: SessionId, limit: i64) -> Result<Vec<Wo
     tx.all(&PENDING, params![session, limit])
 }
 
-/// When the first waiting message of a person came.
-pub fn first_user(tx: &mut Tx<'_>, session: SessionId) -> Result<Option<Timestamp>> {
-    tx.row(&FIRST_USER, params![session])?.map_or(Ok(None), |row| row.get(0))
+/// When the first waiting message of a person came that is later than `after`.
+pub fn first_user(
+    tx: &mut Tx<'_>,
+    session: SessionId,
+    after: Timestamp,
+) -> Result<Option<Timestamp>> {
+    tx.row(&FIRST_USER, params![session, after])?.map_or(Ok(None), |row| row.get(0))
 }
 
 /// Takes an item into a run.

@@ -289,7 +289,7 @@ fn a_queue_is_in_order_of_arrival_and_people_make_their_session_first() {
             h.read(move |tx| store::work_item::pending(tx, main, 2)),
             Ok(items[..2].to_vec())
         );
-        assert_eq!(h.read(move |tx| store::work_item::first_user(tx, main)), Ok(None));
+        assert_eq!(h.read(move |tx| store::work_item::first_user(tx, main, Timestamp::from_micros(0))), Ok(None));
 
         let event = event(&h, h.device, "d");
         let mut theirs = work_item(&h, event.id, WorkItemState::Pending);
@@ -301,7 +301,7 @@ fn a_queue_is_in_order_of_arrival_and_people_make_their_session_first() {
             store::work_item::insert(tx, &theirs)
         })
         .unwrap();
-        assert_eq!(h.read(move |tx| store::work_item::first_user(tx, lane)), Ok(Some(since)));
+        assert_eq!(h.read(move |tx| store::work_item::first_user(tx, lane, Timestamp::from_micros(0))), Ok(Some(since)));
         let claimable = |h: &Harness| {
             let now = h.clock.now();
             h.read(move |tx| store::session::claimable(tx, now, now, 10)).unwrap()
