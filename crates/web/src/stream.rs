@@ -153,3 +153,102 @@ async fn stopped(stop: &mut Option<watch::Receiver<bool>>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use base::{IdSource, Limits};
+    use engine::{Context, Reading, World, setup};
+    use model::{Prices, Script, ScriptedModel};
+    use serde_json::Value;
+    use store::Store;
+    use testkit::clock::FakeClock;
+    use testkit::stores::{START, TempFolder, options};
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::{Shared, WebState};
+
+    /// Nothing of it is asked here.
+    struct NoWorld;
+
+    impl World for NoWorld {
+        fn tools(&self) -> Vec<String> {
+            Vec::new()
+        }
+        fn refusal(&self, _: &str) -> Option<String> {
+            None
+        }
+        fn schema<'a>(&'a self, _: &'a str) -> Reading<'a> {
+            Box::pin(async { String::new() })
+        }
+        fn read<'a>(
+            &'a self,
+            _: &'a str,
+            _: serde_json::Map<String, Value>,
+            _: Duration,
+        ) -> Reading<'a> {
+            Box::pin(async { String::new() })
+        }
+    }
+
+    async fn feed(folder: &TempFolder) -> Feed {
+        let clock = std::sync::Arc::new(FakeClock::new(START));
+        let ids = std::sync::Arc::new(IdSource::new([5; 32]));
+        let file = store::Database::Sqlite(folder.path().join("adjutant.db"));
+        let store = Store::open(options(file, clock.clone(), &ids, false)).expect("a store");
+        let script = Script::parse("").expect("a script");
+        let cx = Context {
+            store,
+            clock,
+            incarnation: ids.next(START),
+            ids,
+            limits: Limits::default(),
+            model: std::sync::Arc::new(ScriptedModel::new(script, Prices::default())),
+            max_output_tokens: 1,
+            world: std::sync::Arc::new(NoWorld),
+        };
+        let seed = setup::Seed { name: "Ada".into(), zone: "UTC".into() };
+        let owner = setup::owner(&cx, seed).await.expect("an owner").id;
+        let add =
+            |cx: &Context, tx: &mut store::OwnerTx<'_, '_>| setup::add_device(cx, tx, "phone");
+        let device = cx.write(owner, add).await.expect("a device").device;
+        let listen = std::net::SocketAddr::from(([127, 0, 0, 1], 7177));
+        let streams = std::sync::Arc::new(Semaphore::new(1));
+        let permit = streams.clone().try_acquire_owned().expect("room");
+        let signals = cx.store.signals();
+        let app = std::sync::Arc::new(Shared {
+            web: WebState { cx, owner, listen, demo: None },
+            requests: Semaphore::new(1),
+            streams,
+            tries: Mutex::default(),
+            stop: None,
+        });
+        let caller = Caller { token: device.token_digest, device };
+        let beat_at = Instant::now() + BEAT;
+        Feed { app, caller, signals, stop: None, told: -1, beat_at, _permit: permit }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_stream_beats_every_15_seconds_and_a_change_puts_it_off() {
+        let folder = TempFolder::new();
+        let mut feed = feed(&folder).await;
+        let opened = Instant::now();
+        let changed = |seq| format!("event: changed\ndata: {{\"seq\":{seq}}}\n\n");
+        assert_eq!(feed.next().await, Some(changed(1)));
+        for beats in 1..=3 {
+            assert_eq!(feed.next().await.as_deref(), Some(": still here\n\n"));
+            assert_eq!(opened.elapsed().as_secs(), 15 * beats);
+        }
+        tokio::time::advance(Duration::from_secs(10)).await;
+        let cx = feed.app.web.cx.clone();
+        let add =
+            |cx: &Context, tx: &mut store::OwnerTx<'_, '_>| setup::add_device(cx, tx, "other");
+        cx.write(feed.app.web.owner, add).await.expect("a change");
+        assert_eq!(feed.next().await, Some(changed(2)));
+        assert_eq!(opened.elapsed().as_secs(), 55);
+        assert_eq!(feed.next().await.as_deref(), Some(": still here\n\n"));
+        assert_eq!(opened.elapsed().as_secs(), 70);
+    }
+}

@@ -84,10 +84,15 @@ fn open(address: SocketAddr, ask: &Ask) -> BufReader<TcpStream> {
     for (name, value) in ask.headers.iter().filter(|(_, value)| !value.is_empty()) {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    head.push_str(&format!("content-length: {}\r\n\r\n", ask.body.len()));
+    if !ask.headers.iter().any(|(name, _)| *name == "content-length") {
+        head.push_str(&format!("content-length: {}\r\n", ask.body.len()));
+    }
+    head.push_str("\r\n");
     stream.write_all(head.as_bytes()).expect("a request");
-    // A server that refuses by the head alone may not take the body.
-    drop(stream.write_all(&ask.body));
+    if !ask.headers.iter().any(|(name, _)| *name == "expect") {
+        // A server that refuses by the head alone may not take the body.
+        drop(stream.write_all(&ask.body));
+    }
     BufReader::new(stream)
 }
 
@@ -107,11 +112,30 @@ fn head(reader: &mut BufReader<TcpStream>) -> (u16, String) {
 
 /// Sends a request as it is and reads the whole answer.
 pub fn send(address: SocketAddr, ask: &Ask) -> Reply {
-    let mut reader = open(address, ask);
-    let (status, head) = head(&mut reader);
+    rest(&mut open(address, ask))
+}
+
+fn rest(reader: &mut BufReader<TcpStream>) -> Reply {
+    let (status, head) = head(reader);
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).expect("a body");
     Reply { status, head, text: String::from_utf8_lossy(&bytes).into_owned() }
+}
+
+/// A request whose body the server has asked for and not got yet.
+pub struct Half(BufReader<TcpStream>);
+
+impl Half {
+    pub fn open(address: SocketAddr, ask: &Ask) -> Self {
+        let mut reader = open(address, ask);
+        assert_eq!(head(&mut reader).0, 100);
+        Half(reader)
+    }
+
+    pub fn finish(&mut self, body: &[u8]) -> Reply {
+        self.0.get_mut().write_all(body).expect("a body");
+        rest(&mut self.0)
+    }
 }
 
 impl Server {
