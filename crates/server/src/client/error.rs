@@ -93,7 +93,7 @@ pub enum ClientError {
     #[error("{0}")]
     Stale(String),
     /// The server failed (5xx).
-    #[error("the server failed ({status}): {detail}; its log says more")]
+    #[error("the server failed ({status}): {detail}")]
     Server {
         /// HTTP status.
         status: u16,

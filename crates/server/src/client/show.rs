@@ -189,7 +189,7 @@ pub fn card(card: &Proposal, times: &Times) -> String {
         let first = times.or_dash(schedule.first);
         let _ = writeln!(text, "Wakes    {}, first {first}", plain(&schedule.words));
     }
-    let _ = writeln!(text, "Until    {}", times.or_dash(card.until));
+    let _ = writeln!(text, "Deadline {}", times.or_dash(card.until));
     let _ = writeln!(text, "If you do nothing: {}", plain(&card.if_nothing));
     let _ = writeln!(text, "Card     {} [{}]", plain(&card.id), plain(&card.state));
     let _ = writeln!(text, "Digest   {}", plain(&card.digest));

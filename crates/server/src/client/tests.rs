@@ -135,8 +135,7 @@ fn refusals_keep_the_words_of_the_server_and_are_not_repeated() {
         (
             500,
             Exit::Error,
-            "the server failed (500): that id holds another text; use a new one; \
-          its log says more",
+            "the server failed (500): that id holds another text; use a new one",
         ),
         (
             401,
@@ -172,7 +171,7 @@ Goal     Know when the fare drops
 Done when
   - below 300; evidence: a quote; authority: the airline
 Wakes    every day at 9, first Tue 01 Dec 09:00
-Until    -
+Deadline -
 If you do nothing: nothing is watched
 Card     01900000-0000-7000-8000-00000000c001 [open]
 Digest   d1
