@@ -64,7 +64,8 @@ impl Check {
     /// A failure from an error text, whose part after the last "; " is the remedy.
     fn from_error(name: &str, text: &str) -> Check {
         let (found, remedy) = text.rsplit_once("; ").unwrap_or((text, "read the message"));
-        Check::new(name, Verdict::Failed, found, remedy)
+        let remedy = remedy.strip_prefix("run: ").unwrap_or(remedy);
+        Check::new(name, Verdict::Failed, found.trim_end_matches('.'), remedy)
     }
 
     fn new(
