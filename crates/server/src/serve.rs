@@ -132,7 +132,7 @@ fn model(config: &Config) -> anyhow::Result<OpenAiChat> {
             config
                 .file
                 .as_deref()
-                .map_or("adjutant.toml".into(), |file| file.display().to_string())
+                .map_or("~/.config/adjutant/adjutant.toml".into(), |file| file.display().to_string())
         );
     };
     let env = |name: &str| std::env::var(name).ok();
