@@ -126,13 +126,11 @@ fn options(config: &Config, clock: Arc<dyn Clock>, incarnation: base::Incarnatio
 
 fn model(config: &Config) -> anyhow::Result<OpenAiChat> {
     let Some(settings) = &config.model else {
+        let usual = Path::new("~/.config/adjutant/adjutant.toml");
         anyhow::bail!(
             "no model is set up. Add a [model] section to {} (see docs/adjutant.example.toml), or \
              look at the demo first: adjutant demo",
-            config
-                .file
-                .as_deref()
-                .map_or("~/.config/adjutant/adjutant.toml".into(), |file| file.display().to_string())
+            config.file.as_deref().unwrap_or(usual).display()
         );
     };
     let env = |name: &str| std::env::var(name).ok();

@@ -132,11 +132,7 @@ fn refusals_keep_the_words_of_the_server_and_are_not_repeated() {
     let cases = [
         (409, Exit::Refused, "Conflict (409): that id holds another text; use a new one"),
         (413, Exit::Error, "Conflict (413): that id holds another text; use a new one"),
-        (
-            500,
-            Exit::Error,
-            "the server failed (500): that id holds another text; use a new one",
-        ),
+        (500, Exit::Error, "the server failed (500): that id holds another text; use a new one"),
         (
             401,
             Exit::Refused,
