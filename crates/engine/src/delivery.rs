@@ -5,7 +5,7 @@
 
 use base::{DeviceId, MessageId};
 use domain::state::MessageState;
-use store::{OwnerTx, Result};
+use store::{OwnerTx, Result, StoreError};
 
 use crate::Context;
 
@@ -31,9 +31,21 @@ pub async fn pass(cx: &Context) -> Result<bool> {
 }
 
 /// A device confirms messages that it has. Unknown ones are ignored: a receipt is never an error.
+///
+/// A device reads the chat by itself and may be quicker than this stage: what it has, it has, and the
+/// moves up to there are made up for.
 pub fn receipts(tx: &mut OwnerTx<'_, '_>, device: DeviceId, ids: &[MessageId]) -> Result<()> {
+    let owner = tx.owner();
     for id in ids {
-        store::message::delivered(tx, *id, device)?;
+        match store::message::get(tx, *id) {
+            Ok(message) if message.owner == owner => {
+                store::message::queue(tx, *id)?;
+                store::message::send(tx, *id)?;
+                store::message::delivered(tx, *id, device)?;
+            }
+            Ok(_) | Err(StoreError::Missing(_)) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }
