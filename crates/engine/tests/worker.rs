@@ -252,6 +252,7 @@ fn an_item_whose_run_always_dies_ends_as_a_failure_that_is_shown() {
 fn a_suspect_does_not_take_its_neighbours_down() {
     let mut room = room(Limits::default());
     room.talk.say("good");
+    room.talk.clock.advance_ms(1);
     room.talk.say("bad");
     for seed in 2..=3 {
         drop(room.talk.claim());
