@@ -6,11 +6,13 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base::SessionId;
+use base::{OwnerId, SessionId};
+use store::session::Claimable;
 use store::{Result, StoreError};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
+use crate::sweeper::Stopped;
 use crate::worker::{self, Action, Recorded, Work};
 use crate::{Context, delivery, router, sweeper, timer, tools};
 
@@ -55,7 +57,14 @@ pub async fn run(cx: Context, hints: Arc<Hints>, stop: watch::Receiver<bool>) {
         stage(&c, &h.worker, s, "worker", || hire(&c, &crew, &h)).await;
         // Workers in the middle of a step are left to reach its record; the process then ends.
     });
-    while stages.join_next().await.is_some() {}
+    // A stage ends when it is told to. One that ends otherwise is a defect, and going on without it
+    // would leave its rows to nobody: the process ends and is started again.
+    while let Some(ended) = stages.join_next().await {
+        if let Err(panic) = ended {
+            tracing::error!(%panic, "a stage died");
+            return;
+        }
+    }
 }
 
 async fn listen(cx: Context, hints: Arc<Hints>, mut stop: watch::Receiver<bool>) {
@@ -125,36 +134,41 @@ async fn hire(cx: &Context, crew: &Arc<Crew>, hints: &Arc<Hints>) -> Result<bool
         }
         let (cx, crew, hints) = (cx.clone(), crew.clone(), hints.clone());
         tokio::spawn(async move {
-            let session = claimable.session;
-            if let Err(error) = employ(&cx, claimable).await {
-                tracing::warn!(%session, %error, "a run stopped; it is resumed by its next claim");
-            }
-            crew.held().remove(&session);
+            look_after(&cx, claimable).await;
+            crew.held().remove(&claimable.session);
             hints.worker.notify_one();
         });
     }
     Ok(false)
 }
 
-async fn employ(cx: &Context, claimable: store::session::Claimable) -> Result<()> {
-    let Some(mut work) = worker::claim(cx, claimable.owner, claimable.session).await? else {
+/// Has a session's run worked on, and gives the session back if the worker fails or panics.
+async fn look_after(cx: &Context, claimable: Claimable) {
+    let Claimable { owner, session, .. } = claimable;
+    let working = cx.clone();
+    // A task of its own, so that a panic ends that task and nothing else.
+    let worked = tokio::spawn(async move { employ(&working, owner, session).await }).await;
+    let why = match worked {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => {
+            tracing::warn!(%session, %error, "a run stopped; its next claim goes on from its records");
+            Stopped::from(&error)
+        }
+        Err(panic) => {
+            tracing::error!(%session, %panic, "a worker died; its session is given back");
+            Stopped::Dead
+        }
+    };
+    // If this fails too, the lease runs out by itself.
+    drop(cx.write(owner, move |cx, tx| sweeper::let_go(cx, tx, session, &why)).await);
+}
+
+async fn employ(cx: &Context, owner: OwnerId, session: SessionId) -> Result<()> {
+    let Some(mut work) = worker::claim(cx, owner, session).await? else {
         return Ok(());
     };
-    loop {
-        match step(cx, &mut work).await {
-            Ok(Recorded::Goes) => {}
-            Ok(Recorded::Over) => return Ok(()),
-            Err(error) => {
-                // The records are as the last commit left them: the next claim goes on from there, and
-                // need not wait for this lease to run out. If this fails too, it does.
-                let (held, why) = (work.clone(), error.clone());
-                let let_go =
-                    cx.write(work.lease.owner, move |cx, tx| sweeper::let_go(cx, tx, &held, &why));
-                drop(let_go.await);
-                return Err(error);
-            }
-        }
-    }
+    while step(cx, &mut work).await? == Recorded::Goes {}
+    Ok(())
 }
 
 /// One step of a run: decide, perform with the lease renewed, record.

@@ -1,10 +1,12 @@
 //! Sweeper: finds what nobody holds and what lasts too long (DUR-07, EVT-13).
 
-use base::SessionId;
+use base::{Id as _, SessionId, Timestamp};
+use domain::Custody;
+use domain::state::Alarm;
 use domain::words::Notice;
+use store::session::Lease;
 use store::{OwnerTx, Result, StoreError};
 
-use crate::worker::Work;
 use crate::{Context, notice};
 
 const BATCH: i64 = 64;
@@ -29,38 +31,57 @@ pub fn void(tx: &mut OwnerTx<'_, '_>, session: SessionId) -> Result<()> {
     Ok(())
 }
 
-/// A worker that cannot go on gives its session back as it is. A database that was busy or away is
-/// tried again; anything else counts as a death, so that it cannot go on for ever.
-pub fn let_go(
-    cx: &Context,
-    tx: &mut OwnerTx<'_, '_>,
-    work: &Work,
-    error: &StoreError,
-) -> Result<()> {
-    let session = store::session::get(tx, work.lease.session)?;
+/// A worker of this process that cannot go on gives its session back as it is. A database that was busy
+/// or away is tried again; anything else counts as a death, so that it cannot go on for ever.
+pub fn let_go(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: SessionId, why: &Stopped) -> Result<()> {
+    let session = store::session::get(tx, id)?;
+    if session.holder != Some(cx.incarnation) {
+        return Ok(());
+    }
+    let (owner, fence, holder) = (session.owner, session.fence, cx.incarnation);
     let until = tx.now().plus_ms(cx.limits.retry_ms);
-    store::session::release(tx, work.lease, until, session.model_failures)?;
-    match error {
-        StoreError::Busy
-        | StoreError::Full
-        | StoreError::Unavailable(_)
-        | StoreError::OutcomeUnknown => store::run::sleep(tx, work.run.id, &error.to_string()),
-        StoreError::Fenced
-        | StoreError::Missing(_)
-        | StoreError::Duplicate(_)
-        | StoreError::Refused(_)
-        | StoreError::Corrupt(_)
-        | StoreError::Panicked
-        | StoreError::Ended
-        | StoreError::Sql { .. }
-        | StoreError::Closed
-        | StoreError::Open(_) => store::run::lose(tx, work.lease.session),
+    let lease = Lease { owner, session: id, fence, holder };
+    store::session::release(tx, lease, until, session.model_failures)?;
+    match (why, store::run::open(tx, id)?) {
+        (Stopped::Passing(text), Some(run)) => store::run::sleep(tx, run.id, text),
+        (Stopped::Passing(_), None) => Ok(()),
+        (Stopped::Dead, _) => store::run::lose(tx, id),
+    }
+}
+
+/// Why a worker could not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stopped {
+    /// Something that heals by waiting, in words.
+    Passing(String),
+    /// An error that another try of the same step would meet again, or a panic.
+    Dead,
+}
+
+impl From<&StoreError> for Stopped {
+    fn from(error: &StoreError) -> Self {
+        match error {
+            StoreError::Busy
+            | StoreError::Full
+            | StoreError::Unavailable(_)
+            | StoreError::OutcomeUnknown => Stopped::Passing(error.to_string()),
+            StoreError::Fenced
+            | StoreError::Missing(_)
+            | StoreError::Duplicate(_)
+            | StoreError::Refused(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Panicked
+            | StoreError::Ended
+            | StoreError::Sql { .. }
+            | StoreError::Closed
+            | StoreError::Open(_) => Stopped::Dead,
+        }
     }
 }
 
 /// Tells the user, once, of each kind of record that has not moved for longer than it may.
 pub async fn alarms(cx: &Context) -> Result<bool> {
-    let now = cx.clock.now();
+    let (now, started) = (cx.clock.now(), started(cx));
     for owner in cx.store.read(store::owner::all).await? {
         let id = owner.id;
         // Looked at by a reader first: while all is well nothing is written or locked.
@@ -68,11 +89,12 @@ pub async fn alarms(cx: &Context) -> Result<bool> {
             .store
             .read(move |tx| {
                 let mut overdue = 0_usize;
-                for custody in domain::state::CUSTODY {
+                for custody in watched(started, now) {
                     overdue += usize::from(store::stuck::oldest(tx, id, custody, now)?.is_some());
                 }
+                let keys: Vec<String> = watched(started, now).map(key).collect();
                 let open = store::fault::all_open(tx, id)?;
-                Ok((overdue, open.iter().filter(|fault| fault.key.starts_with(STUCK)).count()))
+                Ok((overdue, open.iter().filter(|fault| keys.contains(&fault.key)).count()))
             })
             .await?;
         if overdue != told {
@@ -82,13 +104,31 @@ pub async fn alarms(cx: &Context) -> Result<bool> {
     Ok(false)
 }
 
-const STUCK: &str = "stuck:";
+fn key(custody: &Custody) -> String {
+    format!("stuck:{}:{}", custody.table, custody.state)
+}
+
+/// When this process started: its incarnation's id holds the time.
+fn started(cx: &Context) -> Timestamp {
+    let time = cx.incarnation.uuid().get_timestamp().map_or((0, 0), |t| t.to_unix());
+    let micros = i64::try_from(time.0).unwrap_or(0).saturating_mul(1_000_000);
+    Timestamp::from_micros(micros.saturating_add(i64::from(time.1 / 1_000)))
+}
+
+/// The states that had the time to move since the process started. What stood still because nobody
+/// was there to move it is not stuck, and catching up is no news.
+fn watched(started: Timestamp, now: Timestamp) -> impl Iterator<Item = &'static Custody> {
+    domain::state::CUSTODY.iter().filter(move |custody| match custody.alarm {
+        Alarm::AfterMs(ms) | Alarm::AfterDueMs { ms, .. } => started.plus_ms(ms) <= now,
+        Alarm::Never(_) => false,
+    })
+}
 
 /// Opens and closes one owner's alarms.
 pub fn ring(cx: &Context, tx: &mut OwnerTx<'_, '_>) -> Result<()> {
     let (owner, now) = (tx.owner(), tx.now());
-    for custody in domain::state::CUSTODY {
-        let key = format!("{STUCK}{}:{}", custody.table, custody.state);
+    for custody in watched(started(cx), now) {
+        let key = key(custody);
         match store::stuck::oldest(tx, owner, custody, now)? {
             None => store::fault::close(tx, &key)?,
             Some(since) => {

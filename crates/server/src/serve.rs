@@ -59,25 +59,28 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
 
     let (stopping, stop) = watch::channel(false);
     let hints = Arc::new(Hints::default());
-    let pump = tokio::spawn(engine::pump::run(cx.clone(), hints.clone(), stop.clone()));
+    let mut pump = tokio::spawn(engine::pump::run(cx.clone(), hints.clone(), stop.clone()));
     if let Some(stage) = &stage {
         tokio::spawn(stage.clone().keep_time(cx.clone(), hints.clone()));
     }
     let demo = stage.map(|stage| stage as Arc<dyn web::Demo>);
-    let router = web::router(web::WebState { cx: cx.clone(), owner: owner.id, listen, demo });
+    let state = web::WebState { cx: cx.clone(), owner: owner.id, listen, demo };
+    let router = web::router_until(state, stop.clone());
     let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
         let mut stop = stop;
         drop(stop.wait_for(|stop| *stop).await);
     });
     let serving = tokio::spawn(async move { serving.await });
-    told_to_stop().await?;
+    tokio::select! {
+        told = told_to_stop() => told?,
+        _ = &mut pump => anyhow::bail!("a stage of the engine died; see the log above"),
+    }
     tracing::info!("stopping");
     stopping.send_replace(true);
-    // An open event stream never ends by itself; a few seconds are enough for everything else.
+    // What is under way reaches its next record, or is found by the next start.
     let limit = std::time::Duration::from_secs(5);
-    drop(tokio::time::timeout(limit, pump).await);
+    drop(tokio::time::timeout(limit, async { tokio::join!(pump, serving) }).await);
     connectors.shutdown().await;
-    serving.abort();
     Ok(())
 }
 
