@@ -71,6 +71,13 @@ impl Limits {
     const READ: Limits = Limits { read_only: true, statement_ms: 1_000 };
     /// Migrations may take long.
     const SLOW: Limits = Limits { read_only: false, statement_ms: 600_000 };
+
+    /// A read is one picture however many statements it has: each would otherwise see another state,
+    /// and a record on its way between two of them would be in neither. A write holds the owner's lock
+    /// and wants the newest after it.
+    const fn isolation(self) -> &'static str {
+        if self.read_only { "repeatable read" } else { "read committed" }
+    }
 }
 
 fn connect(url: &str, limits: Limits) -> Result<Client> {
@@ -86,9 +93,11 @@ fn connect(url: &str, limits: Limits) -> Result<Client> {
             "SET statement_timeout = {ms}; SET lock_timeout = {ms};
              SET idle_in_transaction_session_timeout = 10000;
              SET default_transaction_read_only = {read_only};
+             SET default_transaction_isolation = '{isolation}';
              SET client_min_messages = warning; SET synchronous_commit = on;",
             ms = limits.statement_ms,
             read_only = limits.read_only,
+            isolation = limits.isolation(),
         ))
         .map_err(|e| StoreError::postgres("connect", &e))?;
     Ok(client)

@@ -258,6 +258,26 @@ fn a_read_ends_within_its_second_in_one_statement_or_in_many() {
 }
 
 #[test]
+fn a_read_is_one_picture_whatever_is_written_meanwhile() {
+    each_engine(|h| {
+        let owner = h.owner;
+        let ((begun, begins), (go, goes)) = (channel(), channel());
+        let read = h.store.read(move |tx| {
+            let before = store::owner::get(tx, owner)?;
+            begun.send(()).unwrap();
+            goes.recv().unwrap();
+            Ok((before, store::owner::get(tx, owner)?))
+        });
+        begins.recv().unwrap();
+        h.write(|tx| store::owner::rename(tx, "Eve", "UTC")).unwrap();
+        go.send(()).unwrap();
+        let (before, after) = block_on(read).unwrap();
+        assert_eq!((before.name.as_str(), &before), ("Ada", &after));
+        assert_eq!(h.read(move |tx| store::owner::get(tx, owner)).unwrap().name, "Eve");
+    });
+}
+
+#[test]
 fn what_a_read_writes_is_not_kept() {
     everywhere(|h| {
         let other =
