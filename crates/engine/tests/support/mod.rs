@@ -25,7 +25,7 @@ const PRICES: Prices = Prices {
 };
 
 /// No connectors, or some by name.
-pub struct Tools(Vec<String>);
+pub struct Tools(pub Vec<String>);
 
 impl World for Tools {
     fn tools(&self) -> Vec<String> {

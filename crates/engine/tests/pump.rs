@@ -1,0 +1,130 @@
+//! The pump on real threads: a worker that panics, and a person who is served while all slots are taken.
+
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use base::{IdSource, Limits, SystemClock};
+use engine::pump::{self, Hints};
+use engine::{Context, setup};
+use model::{Asking, ChatModel, Prices, Request, Script, ScriptedModel};
+use store::device::Device;
+use store::{Database, Store};
+use testkit::stores::TempFolder;
+use tokio::sync::watch;
+
+const SCRIPT: &str = r#"
+name = "pump"
+context_tokens = 50_000
+
+[[rule]]
+user = '(?s)New:\n(?<new>.*)'
+not_called = "send_to_user"
+call = [
+  { tool = "send_to_user", arguments = { text = "heard: $new" } },
+  { tool = "finish_quietly", arguments = { reason = "said" } },
+]
+"#;
+
+/// Panics whenever it reads a word, as a defect in a worker would.
+struct Fragile {
+    inner: ScriptedModel,
+    word: &'static str,
+    panics: AtomicU32,
+}
+
+impl ChatModel for Fragile {
+    fn ask<'a>(&'a self, request: &'a Request, heard: &'a (dyn Fn(u64) + Sync)) -> Asking<'a> {
+        let tail = request.blocks.iter().rev().find(|block| block.bytes.contains("\"user\""));
+        if tail.is_some_and(|block| block.bytes.contains(self.word)) {
+            self.panics.fetch_add(1, Ordering::SeqCst);
+            panic!("this defect is wanted");
+        }
+        self.inner.ask(request, heard)
+    }
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+    fn context_tokens(&self) -> u64 {
+        self.inner.context_tokens()
+    }
+    fn prices(&self) -> Prices {
+        self.inner.prices()
+    }
+}
+
+async fn context(folder: &TempFolder, model: Arc<Fragile>) -> (Context, Device) {
+    let ids = IdSource::new([3; 32]);
+    let clock = Arc::new(testkit::clock::FakeClock::new(base::Clock::now(&SystemClock)));
+    let database = Database::Sqlite(folder.path().join("pump.db"));
+    let mut options = testkit::stores::options(database, clock, &ids, false);
+    options.clock = Arc::new(SystemClock);
+    let cx = Context {
+        incarnation: options.incarnation,
+        store: tokio::task::spawn_blocking(move || Store::open(options)).await.unwrap().unwrap(),
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(ids),
+        limits: Limits { retry_ms: 1, tick_ms: 50, ..Limits::default() },
+        model,
+        max_output_tokens: 500,
+        world: Arc::new(support::Tools(Vec::new())),
+    };
+    let seed = setup::Seed { name: "Ann".into(), zone: "UTC".into() };
+    let owner = setup::owner(&cx, seed).await.unwrap();
+    let paired = cx.write(owner.id, |cx, tx| setup::add_device(cx, tx, "test")).await.unwrap();
+    (cx, paired.device)
+}
+
+async fn say(cx: &Context, device: &Device, text: &'static str) {
+    let (device, id) = (device.clone(), cx.uuid());
+    let owner = device.owner;
+    cx.write(owner, move |cx, tx| engine::intake::message(cx, tx, &device, id, text))
+        .await
+        .unwrap();
+}
+
+/// Waits for the chat to say what is wanted; each change is a signal, so nothing sleeps.
+async fn until(cx: &Context, device: &Device, done: impl Fn(&[store::message::Entry]) -> bool) {
+    let owner = device.owner;
+    let mut signals = cx.store.signals();
+    loop {
+        let said =
+            cx.store.read(move |tx| store::message::chat_after(tx, owner, 0, 100)).await.unwrap();
+        if done(&said) {
+            return;
+        }
+        drop(signals.recv().await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_item_that_panics_every_run_is_given_up_and_the_next_one_is_served() {
+    let folder = TempFolder::new();
+    let script = Script::parse(SCRIPT).unwrap();
+    let inner = ScriptedModel::new(script, Prices::default());
+    let model = Arc::new(Fragile { inner, word: "poison", panics: AtomicU32::new(0) });
+    let (cx, device) = context(&folder, model.clone()).await;
+    let (stop, stopped) = watch::channel(false);
+    let pump = tokio::spawn(pump::run(cx.clone(), Arc::new(Hints::default()), stopped));
+    say(&cx, &device, "poison").await;
+    until(&cx, &device, |said| said.iter().any(|e| e.state == "failed")).await;
+    say(&cx, &device, "fine").await;
+    until(&cx, &device, |said| said.iter().any(|e| e.kind == "agent")).await;
+    assert_eq!(model.panics.load(Ordering::SeqCst), cx.limits.poison_attempts);
+    let owner = device.owner;
+    let said =
+        cx.store.read(move |tx| store::message::chat_after(tx, owner, 0, 100)).await.unwrap();
+    let notices: Vec<&str> =
+        said.iter().filter(|e| e.kind == "notice").map(|e| e.text.as_str()).collect();
+    assert_eq!(
+        notices,
+        [
+            "I gave up on \"poison\" after 5 tries. Nothing else is affected; send it again to retry."
+        ]
+    );
+    stop.send_replace(true);
+    pump.await.unwrap();
+}
