@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, reason = "what is large is listed, also when it is not too large")]
 
 mod dependencies;
+mod docs;
 mod licences;
 mod size;
 mod tree;
