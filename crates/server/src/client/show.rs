@@ -183,7 +183,9 @@ pub fn card(card: &Proposal, times: &Times) -> String {
         other => other,
     };
     let (what, title, goal) = (plain(what), plain(&card.title), plain(&card.goal));
-    let mut text = format!("{what}: {title}\nGoal     {goal}\n");
+    // For a closing the server gives the reason here, which is what is confirmed.
+    let label = if card.kind == "close_duty" { "Because " } else { "Goal    " };
+    let mut text = format!("{what}: {title}\n{label} {goal}\n");
     conditions(&mut text, &card.conditions);
     for schedule in &card.schedules {
         let first = times.or_dash(schedule.first);
