@@ -153,9 +153,12 @@ pub fn local_words(zone: &TimeZone, at: Timestamp) -> String {
     }
 }
 
-/// The calendar month of an instant in UTC, as `2027-03`: the key of monthly caps.
-pub fn month(at: Timestamp) -> String {
-    at.to_string().chars().take(7).collect()
+/// The person's calendar month of an instant, as `2027-03`: the key of monthly caps.
+pub fn month(zone: &TimeZone, at: Timestamp) -> String {
+    match jiff::Timestamp::from_microsecond(at.micros()) {
+        Ok(at) => zone.to_datetime(at).strftime("%Y-%m").to_string(),
+        Err(_) => "0000-00".into(),
+    }
 }
 
 /// How a slot that came due is handled.

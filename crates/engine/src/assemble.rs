@@ -207,6 +207,12 @@ fn changes(tx: &mut OwnerTx<'_, '_>, session: &Session) -> Result<Vec<String>> {
     Ok(changes)
 }
 
+/// The owner's calendar month.
+pub(crate) fn month(owner: &Owner, at: Timestamp) -> Result<String> {
+    let zone = zone(&owner.zone).map_err(|e| StoreError::Corrupt(e.to_string()))?;
+    Ok(domain::schedule::month(&zone, at))
+}
+
 /// Cuts a text to a number of bytes at a character, with a note of what is missing.
 pub(crate) fn cut(mut text: String, bytes_max: usize) -> String {
     if text.len() <= bytes_max {

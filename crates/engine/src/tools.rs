@@ -318,7 +318,7 @@ fn read_records(tx: &mut OwnerTx<'_, '_>, what: Records) -> Result<String> {
             }
         }
         Records::Spending => {
-            let month = domain::schedule::month(tx.now());
+            let month = domain::schedule::month(&zone, tx.now());
             let t = store::ledger::month(tx, owner.id, &month)?;
             lines.push(format!(
                 "{month}: {} wake-ups, {} model calls, {} of {}",

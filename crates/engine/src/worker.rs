@@ -77,7 +77,7 @@ pub async fn claim(cx: &Context, owner: base::OwnerId, session: SessionId) -> Re
 
 fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: SessionId) -> Result<Option<(Lease, Run)>> {
     let owner = store::owner::locked(tx)?;
-    let month = domain::schedule::month(tx.now());
+    let month = assemble::month(&owner, tx.now())?;
     let spent = store::ledger::month(tx, owner.id, &month)?.micro_usd;
     if spent >= owner.month_cap_micro_usd && owner.month_cap_micro_usd > MicroUsd(0) {
         let what = format!("{spent} of {} this month", owner.month_cap_micro_usd);
@@ -335,7 +335,7 @@ fn ledger(
     let entry = LedgerEntry {
         id: cx.uuid(),
         owner: run.owner,
-        month: domain::schedule::month(tx.now()),
+        month: assemble::month(&store::owner::locked(tx)?, tx.now())?,
         run: run.id,
         duty: run.duty,
         kind,

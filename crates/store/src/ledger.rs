@@ -25,7 +25,7 @@ record! {
         pub id: Uuid,
         /// Whose.
         pub owner: OwnerId,
-        /// Calendar month in UTC, as `2027-03`.
+        /// The person's calendar month, as `2027-03`.
         pub month: String,
         /// By which run.
         pub run: RunId,

@@ -44,7 +44,8 @@ pub(crate) fn entry(entry: &Entry) -> Value {
 
 /// The owner with what was spent this month.
 pub(crate) fn month_so_far(tx: &mut Tx<'_>, owner: &Owner, now: Timestamp) -> Result<Value> {
-    let spent = store::ledger::month(tx, owner.id, &month(now))?;
+    let zone = zone(&owner.zone).map_err(|e| corrupt("the time zone", e))?;
+    let spent = store::ledger::month(tx, owner.id, &month(&zone, now))?;
     let mut shown = serde_json::to_value(spent).map_err(|e| corrupt("the ledger", e))?;
     shown["cap_micro_usd"] = json!(owner.month_cap_micro_usd);
     Ok(shown)

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use jiff::civil::{Date, Weekday};
 
-/// Sunday evening in Hong Kong.
-pub const START: &str = "2027-02-28T12:00:00Z";
+/// Early on a Monday in Hong Kong.
+pub const START: &str = "2027-02-28T22:00:00Z";
 /// Two weeks.
 pub const DAYS: u32 = 14;
 /// What the person says at the beginning.
