@@ -194,8 +194,11 @@ fn tokens_and_codes_are_in_no_answer_but_pairings_and_in_no_log() {
     let token =
         ask(json!({"code": code, "name": "Pixel"})).json()["token"].as_str().map(String::from);
     let token = token.expect("a token");
-    let duty = server.id();
+    let (duty, card) = (server.id(), server.new_duty());
+    let yes = json!({"id": server.id(), "digest": "0".repeat(64)});
     let mut asks = vec![
+        Ask::post(format!("/v1/proposals/{card}/confirm"), &yes),
+        Ask::post(format!("/v1/proposals/{card}/decline"), &json!({"id": server.id()})),
         Ask::post("/v1/pair", &json!({"code": code, "name": "Pixel"})),
         Ask::post("/v1/pair", &json!({"code": unused, "name": "Pixel"})),
         Ask::get(format!("/v1/me?token={token}")),

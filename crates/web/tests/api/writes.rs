@@ -263,3 +263,21 @@ fn a_body_that_breaks_off_and_a_connection_without_a_request_do_no_harm() {
     assert_eq!(send(server.address, &Ask::get("/health")).status, 200);
     assert_eq!(server.number_of_events(), 0);
 }
+
+#[test]
+fn a_body_without_an_end_is_not_read_to_its_end() {
+    use std::io::Write as _;
+    let server = Server::start();
+    let device = server.device("phone");
+    let mut stream = std::net::TcpStream::connect(server.address).expect("a connection");
+    let head = format!(
+        "POST /v1/messages HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: 1000000000\r\n\r\n",
+        server.address, device.token
+    );
+    stream.write_all(head.as_bytes()).expect("a head");
+    // Far more than the limit and what both ends of the connection buffer.
+    let piece = vec![b' '; server.cx.limits.request_bytes];
+    let refused = (0..250).any(|_| stream.write_all(&piece).is_err());
+    assert!(refused, "64 MB were read");
+}
