@@ -412,6 +412,8 @@ impl<'s> Sim<'s> {
             Step::Sweeper => {
                 let more = now(sweeper::pass(&cx));
                 self.dirty.sweeper = self.outcome("sweeper", more)?;
+                let alarms = now(sweeper::alarms(&cx));
+                self.outcome("alarms", alarms)?;
             }
             Step::Claim => self.claim(&cx)?,
             Step::Worker(n) => self.work(&cx, n)?,

@@ -1,10 +1,11 @@
 //! The stories, each with its oracle.
 
 use base::Timestamp;
-use domain::state::{DutyState, RunState, ScheduleState, WorkItemState};
+use domain::state::{DutyState, RunState, ScheduleState, WaitState, WorkItemState};
+use model::ModelError;
 use store::message::MessageKind;
 
-use crate::story::{Act, Outcome, Story, When};
+use crate::story::{Act, Outage, Outcome, Story, When};
 
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
@@ -15,7 +16,7 @@ const START: Timestamp = Timestamp::from_micros(1_803_855_600_000_000);
 
 /// All stories.
 pub fn all() -> Vec<Story> {
-    vec![watch()]
+    vec![watch(), days(), burst(), waits(), outages(), down(), poison(), stop()]
 }
 
 const CARD: &str = "Start this duty? Price watch: Look at the price feed each morning. Tell the user \
@@ -78,5 +79,277 @@ fn watch() -> Story {
             same("items", &records.items(WorkItemState::Done), &14)?;
             same("runs", &records.run_count(RunState::Completed), &12)
         },
+    }
+}
+
+/// The same over three days from Wednesday, short enough for every crash point.
+fn days() -> Story {
+    Story {
+        name: "days",
+        about: "the price watch from Wednesday to Friday, short enough for every crash point",
+        start: START.plus_ms(2 * DAY_MS),
+        end_ms: 6 * DAY_MS,
+        acts: vec![
+            (When::At(1_000), Act::Send("Please look at the price feed each morning")),
+            (When::Card(MINUTE_MS), Act::Confirm),
+            (When::At(3 * DAY_MS), Act::Send("Thanks, the watch is over")),
+            (When::Card(MINUTE_MS), Act::Confirm),
+        ],
+        check: |outcome| {
+            use MessageKind::{Agent, Notice};
+            told(
+                outcome,
+                &[
+                    (Notice, CARD),
+                    (Agent, "The price is 97.5, under 100."),
+                    (Agent, "It is Friday: the price is 103.8."),
+                    (Notice, "Is \"Price watch\" done? The user says so."),
+                ],
+            )?;
+            let records = &outcome.records;
+            same("duties", &records.duty_states(), &vec![DutyState::Closed])?;
+            same("schedules", &records.schedule_states(), &vec![ScheduleState::Closed])?;
+            same("items", &records.items(WorkItemState::Done), &7)?;
+            same("runs", &records.run_count(RunState::Completed), &5)
+        },
+        ..watch()
+    }
+}
+
+/// Three short messages while a run is under way: one turn takes them in.
+fn burst() -> Story {
+    Story {
+        name: "burst",
+        about: "three short messages interrupt a run and join one turn",
+        script: include_str!("../stories/burst.toml"),
+        start: START,
+        end_ms: HOUR_MS,
+        acts: vec![
+            (When::At(1_000), Act::Send("plan the dinner")),
+            (When::After(4_000), Act::Send("add Li Si")),
+            (When::After(300), Act::Send("and Wang Wu")),
+            (When::After(300), Act::Send("no onions")),
+        ],
+        outages: Vec::new(),
+        deadly: None,
+        check: |outcome| {
+            let records = &outcome.records;
+            same("items", &records.items(WorkItemState::Done), &4)?;
+            if outcome.rough {
+                // Who reads what together is the network's and the crash's doing.
+                return match records.told().len() {
+                    1..=4 => Ok(()),
+                    n => Err(format!("{n} answers to four messages")),
+                };
+            }
+            told(outcome, &[(MessageKind::Agent, "Dinner with Li Si and Wang Wu, no onions.")])?;
+            same("interrupted", &records.run_count(RunState::Interrupted), &1)?;
+            same("completed", &records.run_count(RunState::Completed), &1)
+        },
+    }
+}
+
+/// A wait that times out, one that is withdrawn, one met later, one born satisfied.
+fn waits() -> Story {
+    Story {
+        name: "waits",
+        about: "a wait times out, one is withdrawn, one is met later, one was met before it began",
+        script: include_str!("../stories/waits.toml"),
+        start: START,
+        end_ms: 4 * DAY_MS,
+        acts: vec![
+            (When::At(1_000), Act::Send("remember the tea")),
+            (When::After(MINUTE_MS), Act::Send("remember the cake")),
+            (When::After(MINUTE_MS), Act::Send("forget the cake")),
+            (When::At(3 * HOUR_MS), Act::Send("a walk each day")),
+            (When::Card(MINUTE_MS), Act::Confirm),
+            (When::At(5 * HOUR_MS), Act::Send("a run each day")),
+            (When::Card(1_000), Act::Decline),
+        ],
+        outages: Vec::new(),
+        deadly: None,
+        check: |outcome| {
+            use MessageKind::{Agent, Notice};
+            let card = "Start this duty? Move: Ask whether the person moved.";
+            told(
+                outcome,
+                &[
+                    (Agent, "Time for tea."),
+                    (Notice, card),
+                    (Agent, "Decided: confirmed."),
+                    (Notice, card),
+                    (Agent, "Decided: declined."),
+                ],
+            )?;
+            let records = &outcome.records;
+            same("timed out", &records.wait_count(WaitState::TimedOut), &1)?;
+            same("cancelled", &records.wait_count(WaitState::Cancelled), &1)?;
+            same("satisfied", &records.wait_count(WaitState::Satisfied), &2)?;
+            // Five messages, one time-out, two decisions.
+            same("items", &records.items(WorkItemState::Done), &8)?;
+            let runs =
+                if outcome.rough { records.run_count(RunState::Completed).max(7) } else { 7 };
+            same("runs", &records.run_count(RunState::Completed), &runs)
+        },
+    }
+}
+
+fn away(error: &ModelError) -> String {
+    format!("I cannot reach the model: {error}. Everything is kept and goes on by itself.")
+}
+
+/// The model fails in every way that it has.
+fn outages() -> Story {
+    let outage = |hours: u64, asks, error| Outage { from_ms: hours * HOUR_MS, asks, error };
+    let send = |hours: u64, text| (When::At(hours * HOUR_MS + 1_000), Act::Send(text));
+    Story {
+        name: "outages",
+        about: "the model is away in every way; the user hears of each outage once, and it heals",
+        script: include_str!("../stories/echo.toml"),
+        start: START,
+        end_ms: 12 * HOUR_MS,
+        acts: vec![
+            send(0, "one"),
+            send(1, "two"),
+            send(2, "three"),
+            send(3, "four"),
+            send(4, "five"),
+            send(5, "this is forbidden"),
+            send(6, "six"),
+        ],
+        outages: vec![
+            outage(0, 6, ModelError::retry("it is busy")),
+            outage(1, 2, ModelError::Authentication),
+            outage(2, 2, ModelError::Quota),
+            outage(3, 1, ModelError::Context),
+            outage(4, 1, ModelError::Malformed("half an answer".into())),
+        ],
+        deadly: None,
+        check: |outcome| {
+            use MessageKind::{Agent, Notice};
+            let busy = away(&ModelError::retry("it is busy"));
+            let key = away(&ModelError::Authentication);
+            let quota = away(&ModelError::Quota);
+            told(
+                outcome,
+                &[
+                    (Notice, &busy),
+                    (Agent, "Heard: one"),
+                    (Notice, &key),
+                    (Agent, "Heard: two"),
+                    (Notice, &quota),
+                    (Agent, "Heard: three"),
+                    (Agent, "Heard: four"),
+                    (Agent, "Heard: five"),
+                    (
+                        Notice,
+                        "I gave up on \"this is forbidden\" after 5 tries. Nothing else is affected; \
+                         send it again to retry.",
+                    ),
+                    (Agent, "Heard: six"),
+                ],
+            )?;
+            let records = &outcome.records;
+            same("open faults", &records.faults, &Vec::new())?;
+            same("failed items", &records.items(WorkItemState::Failed), &1)?;
+            same("done items", &records.items(WorkItemState::Done), &6)
+        },
+    }
+}
+
+/// Down over several slots: one late catch-up, which says so.
+fn down() -> Story {
+    Story {
+        name: "down",
+        about: "down over several slots: one late catch-up that says so",
+        end_ms: 5 * DAY_MS,
+        acts: vec![
+            (When::At(1_000), Act::Send("Please look at the price feed each morning")),
+            (When::Card(MINUTE_MS), Act::Confirm),
+            // Monday's slot comes and goes; Tuesday's to Thursday's are missed.
+            (When::At(12 * HOUR_MS), Act::Down(3 * DAY_MS)),
+        ],
+        check: |outcome| {
+            use MessageKind::{Agent, Notice};
+            let late = "Late, for Thursday 2027-03-04 (stands for 2 earlier ones that were missed): \
+                        the price is 100.6.";
+            told(
+                outcome,
+                &[(Notice, CARD), (Agent, late), (Agent, "It is Friday: the price is 103.8.")],
+            )?;
+            let told_late: Vec<bool> =
+                outcome.records.told().iter().filter(|(_, t, _)| *t == late).map(|t| t.2).collect();
+            same("marked late", &told_late, &vec![true])?;
+            same("items", &outcome.records.items(WorkItemState::Done), &5)
+        },
+        ..watch()
+    }
+}
+
+/// An item whose run always dies ends as a failure that the user sees; what came with it is handled.
+fn poison() -> Story {
+    Story {
+        name: "poison",
+        about: "an item whose run always dies is given up, and the user told; others are handled",
+        script: include_str!("../stories/echo.toml"),
+        start: START,
+        end_ms: 6 * HOUR_MS,
+        acts: vec![
+            (When::At(1_000), Act::Send("a deadly word")),
+            (When::After(10), Act::Send("a good word")),
+            (When::At(2 * HOUR_MS), Act::Send("another good word")),
+        ],
+        outages: Vec::new(),
+        deadly: Some("a deadly word"),
+        check: |outcome| {
+            use MessageKind::{Agent, Notice};
+            told(
+                outcome,
+                &[
+                    (
+                        Notice,
+                        "I gave up on \"a deadly word\" after 5 tries. Nothing else is affected; send \
+                         it again to retry.",
+                    ),
+                    (Agent, "Heard: a good word"),
+                    (Agent, "Heard: another good word"),
+                ],
+            )?;
+            same("failed items", &outcome.records.items(WorkItemState::Failed), &1)?;
+            same("done items", &outcome.records.items(WorkItemState::Done), &2)
+        },
+    }
+}
+
+/// Stopped in the middle of a run, resumed two days later.
+fn stop() -> Story {
+    Story {
+        name: "stop",
+        about: "a duty is stopped in the middle of its run and resumed two days later",
+        script: include_str!("../stories/slow.toml"),
+        start: START.plus_ms(2 * DAY_MS),
+        end_ms: 3 * DAY_MS,
+        acts: vec![
+            (When::At(1_000), Act::Send("Please look at the price feed each morning")),
+            (When::Card(MINUTE_MS), Act::Confirm),
+            (When::DutyRuns(4_000), Act::Stop),
+            (When::At(2 * DAY_MS), Act::Resume),
+        ],
+        check: |outcome| {
+            use MessageKind::{Agent, Notice};
+            let records = &outcome.records;
+            same("duties", &records.duty_states(), &vec![DutyState::Active])?;
+            same("schedules", &records.schedule_states(), &vec![ScheduleState::Active])?;
+            let friday = "It is Friday: the price is 103.8.";
+            if outcome.rough {
+                // A crash may let Wednesday's run end before the stop, or begin after it.
+                let wednesday = (Agent, "The price is 97.5, under 100.");
+                return told(outcome, &[(Notice, CARD), (Agent, friday)])
+                    .or_else(|_| told(outcome, &[(Notice, CARD), wednesday, (Agent, friday)]));
+            }
+            told(outcome, &[(Notice, CARD), (Agent, friday)])?;
+            same("interrupted", &records.run_count(RunState::Interrupted), &1)
+        },
+        ..watch()
     }
 }

@@ -1,0 +1,128 @@
+//! Many runs of one story: at every crash point, and by many seeds.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::sim::{Plan, Ran, SimError, run};
+use crate::story::Story;
+
+/// One run that did not come out as it must.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Of which story.
+    pub story: &'static str,
+    /// With which seed.
+    pub seed: u64,
+    /// Crashed at these points.
+    pub crash_at: Vec<u64>,
+    /// What was wrong.
+    pub what: String,
+}
+
+/// What many runs came to.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Runs.
+    pub runs: u64,
+    /// Crashes in all of them.
+    pub crashes: u64,
+    /// Those that failed, by themselves or by the story's oracle.
+    pub failures: Vec<Failure>,
+}
+
+/// A folder for SQLite files, in memory where the machine has that; gone when this is.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Makes an empty one.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn new() -> std::io::Result<Scratch> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let memory = Path::new("/dev/shm");
+        let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = base.join(format!("adjutant-sim-{}-{count}", std::process::id()));
+        // A process of the same number may have left one.
+        drop(std::fs::remove_dir_all(&folder));
+        std::fs::create_dir_all(&folder)?;
+        Ok(Scratch(folder))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // A drop can tell nobody; what stays lies among temporary files.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// One run in a folder of its own, with the story's oracle. `None`: it failed before the oracle.
+pub fn one(
+    story: &Story,
+    seed: u64,
+    crash_at: &[u64],
+    faults: bool,
+    postgres: Option<String>,
+) -> (Option<Ran>, Option<Failure>) {
+    let failure =
+        |what: String| Failure { story: story.name, seed, crash_at: crash_at.to_vec(), what };
+    let scratch = match Scratch::new() {
+        Ok(scratch) => scratch,
+        Err(error) => return (None, Some(failure(error.to_string()))),
+    };
+    let folder = scratch.path().to_owned();
+    let plan = Plan { seed, crash_at: crash_at.to_vec(), faults, postgres, folder };
+    match run(story, plan) {
+        Ok(ran) => {
+            let failed = (story.check)(&ran.outcome).err().map(failure);
+            (Some(ran), failed)
+        }
+        Err(error) => {
+            let error: SimError = error;
+            (None, Some(failure(error.to_string())))
+        }
+    }
+}
+
+/// Runs a story once in peace and once for each of its crash points. Every run, and its failure if it
+/// has one, goes to `each`, as it ends.
+pub fn every_point(
+    story: &Story,
+    seed: u64,
+    mut each: impl FnMut(u64, u64, &Ran, Option<&Failure>),
+) -> Tally {
+    let mut tally = Tally::default();
+    let (peaceful, failure) = one(story, seed, &[], false, None);
+    let points = peaceful.as_ref().map_or(0, |ran| ran.points);
+    tally.add(peaceful, failure, |ran, failure| each(0, points, ran, failure));
+    for point in 0..points {
+        let (ran, failure) = one(story, seed, &[point], false, None);
+        tally.add(ran, failure, |ran, failure| each(point + 1, points, ran, failure));
+    }
+    tally
+}
+
+impl Tally {
+    /// Counts one run.
+    pub fn add(
+        &mut self,
+        ran: Option<Ran>,
+        failure: Option<Failure>,
+        each: impl FnOnce(&Ran, Option<&Failure>),
+    ) {
+        self.runs += 1;
+        if let Some(ran) = &ran {
+            self.crashes += u64::from(ran.crashes);
+            each(ran, failure.as_ref());
+        }
+        self.failures.extend(failure);
+    }
+}
