@@ -33,7 +33,7 @@ impl Budget {
             Some(format!("{} of {} steps", steps.0, steps.1))
         } else if tokens.0 >= tokens.1 {
             Some(format!("{} of {} tokens", tokens.0, tokens.1))
-        } else if money.0 >= money.1 {
+        } else if money.0 >= money.1 && money.0 > MicroUsd(0) {
             Some(format!("{} of {}", money.0, money.1))
         } else {
             None

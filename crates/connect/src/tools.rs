@@ -112,25 +112,22 @@ pub enum Refusal {
 }
 
 fn needs_release(tool: &str, effect: Effect, reveals: &[String]) -> String {
-    let next = "Propose it as an action with its complete arguments";
+    // Releases are not part of this version: the text may not send the model looking for one.
+    let next = "It needs a release by the person, which this version cannot ask for yet. Tell the \
+                person with send_to_user what you would do, with all its details, and let them do it";
     match effect {
         Effect::Read => format!(
-            "`{tool}` reads, but {} would carry data to someone who may not have it, so the call is \
-             of tier outward. {next}; it runs once it is released.",
+            "`{tool}` reads, but {} would carry data to someone who may not have it. {next}.",
             reveals.join(", ")
         ),
-        Effect::Reversible | Effect::Paid | Effect::Commitment | Effect::Outward => format!(
-            "`{tool}` is of tier {effect} and can not be called directly. {next}; it runs once it is \
-             released."
-        ),
-        Effect::Authority => format!(
-            "`{tool}` is of tier authority: it widens what may be done later. {next}; the user has \
-             to authorize it explicitly."
-        ),
-        Effect::Human => format!(
-            "`{tool}` is of tier human: only a person may do or release it. {next}, and say what the \
-             person has to do."
-        ),
+        Effect::Reversible
+        | Effect::Paid
+        | Effect::Commitment
+        | Effect::Outward
+        | Effect::Authority => {
+            format!("`{tool}` is of tier {effect}: it acts on the world. {next}.")
+        }
+        Effect::Human => format!("`{tool}` is of tier human: only a person may do it. {next}."),
     }
 }
 
@@ -142,7 +139,7 @@ fn unknown(tool: &str, near: &[String]) -> String {
     };
     format!(
         "there is no tool `{tool}` in any manifest. {names}. A tool that its server offers but no \
-         manifest names is of tier human: propose it as an action, or ask the user to add an entry."
+         manifest names is of tier human: ask the user to add an entry."
     )
 }
 

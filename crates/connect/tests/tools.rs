@@ -69,35 +69,22 @@ fn only_reads_that_reveal_nothing_get_a_handle() {
     let connectors = connectors(&["bank"]).unwrap();
     assert_eq!(connectors.read_tool("bank.price").unwrap().name(), "bank.price");
     let refused = |tool: &str| connectors.read_tool(tool).unwrap_err().to_string();
-    for (tool, expected) in [
-        (
-            "bank.buy",
-            "`bank.buy` is of tier paid and can not be called directly. Propose it as an action with \
-             its complete arguments; it runs once it is released.",
-        ),
-        (
-            "bank.search",
-            "`bank.search` reads, but query would carry data to someone who may not have it, so the \
-             call is of tier outward. Propose it as an action with its complete arguments; it runs \
-             once it is released.",
-        ),
-        (
-            "bank.grant",
-            "`bank.grant` is of tier authority: it widens what may be done later. Propose it as an \
-             action with its complete arguments; the user has to authorize it explicitly.",
-        ),
-        (
-            "bank.captcha",
-            "`bank.captcha` is of tier human: only a person may do or release it. Propose it as an \
-             action with its complete arguments, and say what the person has to do.",
-        ),
-        (
-            "bank.prices",
-            "there is no tool `bank.prices` in any manifest. Near names: bank.price. A tool that its \
-             server offers but no manifest names is of tier human: propose it as an action, or ask \
-             the user to add an entry.",
-        ),
+    let next = "It needs a release by the person, which this version cannot ask for yet. Tell the \
+                person with send_to_user what you would do, with all its details, and let them do it.";
+    let carries = "`bank.search` reads, but query would carry data to someone who may not have it.";
+    for (tool, fact) in [
+        ("bank.buy", "`bank.buy` is of tier paid: it acts on the world."),
+        ("bank.search", carries),
+        ("bank.grant", "`bank.grant` is of tier authority: it acts on the world."),
+        ("bank.captcha", "`bank.captcha` is of tier human: only a person may do it."),
     ] {
+        assert_eq!(refused(tool), format!("{fact} {next}"));
+    }
+    for (tool, expected) in [(
+        "bank.prices",
+        "there is no tool `bank.prices` in any manifest. Near names: bank.price. A tool that its \
+             server offers but no manifest names is of tier human: ask the user to add an entry.",
+    )] {
         assert_eq!(refused(tool), expected);
     }
     for unknown in ["", ".", "bank", "bank.", "bank.price.x", "casino.price"] {

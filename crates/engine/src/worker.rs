@@ -79,7 +79,8 @@ fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: SessionId) -> Result<Option<
     let owner = store::owner::locked(tx)?;
     let month = assemble::month(&owner, tx.now())?;
     let spent = store::ledger::month(tx, owner.id, &month)?.micro_usd;
-    if spent >= owner.month_cap_micro_usd && owner.month_cap_micro_usd > MicroUsd(0) {
+    // A cap of zero allows what costs nothing, such as a local model.
+    if spent >= owner.month_cap_micro_usd && spent > MicroUsd(0) {
         let what = format!("{spent} of {} this month", owner.month_cap_micro_usd);
         let key = format!("month:{month}");
         notice::fault(cx, tx, owner.main_session, &key, &Notice::Budget { what: &what })?;
@@ -588,8 +589,10 @@ pub async fn record_failure(cx: &Context, work: &Work, error: ModelError) -> Res
         let run = run::get(tx, held.run.id)?;
         let failures = failures_before(tx, &session, &run)?.saturating_add(1);
         let text = error.to_string();
+        tracing::warn!(session = %session.id, failures, error = %text, "the model gave no answer");
         let tell = |tx: &mut OwnerTx<'_, '_>| {
-            notice::fault(cx, tx, session.id, MODEL_FAULT, &Notice::Model { reason: &text })
+            let notice = Notice::Model { reason: in_words(&error) };
+            notice::fault(cx, tx, session.id, MODEL_FAULT, &notice)
         };
         let wait_ms = match &error {
             ModelError::Retry { after, .. } => {
@@ -631,6 +634,18 @@ fn failures_before(tx: &mut OwnerTx<'_, '_>, session: &Session, run: &Run) -> Re
         .iter()
         .any(|step| step.kind == run::StepKind::Model && step.n >= run.claim_steps);
     Ok(if answered { 0 } else { session.model_failures })
+}
+
+/// What a person is told of a model that gave no answer; the log has the rest.
+fn in_words(error: &ModelError) -> &'static str {
+    match error {
+        ModelError::Retry { .. } => "it does not answer just now",
+        ModelError::Authentication => "its server refuses the key. Set a valid key and restart",
+        ModelError::Quota => "the account there is used up. Add credit or raise its limit there",
+        ModelError::Context => "the conversation is longer than it can read",
+        ModelError::Refused => "it refuses this content",
+        ModelError::Malformed(_) => "it answers in a way that is not understood",
+    }
 }
 
 fn backoff_ms(cx: &Context, failures: u32) -> u64 {

@@ -21,7 +21,7 @@ use crate::demo::Stage;
 
 /// Runs the server until it is told to stop. `stage` is set when the demo started it.
 pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()> {
-    std::fs::create_dir_all(&config.data_dir)
+    private_folder(&config.data_dir)
         .with_context(|| format!("cannot make the data folder {}", config.data_dir.display()))?;
     let _lock = lock(&config.data_dir)?;
     let clock: Arc<dyn Clock> = match &stage {
@@ -208,6 +208,13 @@ async fn welcome(
 }
 
 const COMMAND_LINE: &str = "command line";
+
+/// The records are nobody else's: only this user can enter the folder.
+fn private_folder(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
+}
 
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
