@@ -143,11 +143,15 @@ pub(crate) fn start_node(
     use base::Id as _;
     let fail = |e: postgres::Error| StoreError::postgres("node", &e);
     let mut tx = client.transaction().map_err(fail)?;
+    // A claim of the former start may still be on its way into the database, and would be overlooked:
+    // every claim holds an owner's lock until it is there.
+    tx.execute(WAIT_FOR_WRITES, &[]).map_err(fail)?;
     tx.execute(VOID_FORMER, &[&node]).map_err(fail)?;
     tx.execute(REGISTER, &[&node, &incarnation.uuid(), &now.micros()]).map_err(fail)?;
     tx.commit().map_err(fail)
 }
 
+const WAIT_FOR_WRITES: &str = "SELECT 1 FROM owner ORDER BY id FOR UPDATE";
 const VOID_FORMER: &str = "UPDATE session SET holder = NULL, lease_until = NULL
     WHERE holder = (SELECT incarnation FROM node WHERE name = $1)";
 const REGISTER: &str = "INSERT INTO node (name, incarnation, started_at) VALUES ($1, $2, $3)

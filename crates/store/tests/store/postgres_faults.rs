@@ -258,3 +258,24 @@ fn a_server_that_is_started_again_has_what_was_acknowledged_and_is_found_again()
     drop(server);
     process.wait().unwrap();
 }
+
+#[test]
+fn a_claim_that_is_still_on_its_way_when_its_node_starts_again_is_void() {
+    let Some(h) = Harness::postgres(false, |_| {}) else { return };
+    let (mut former, mut beside) = (Raw::beside(&h), Raw::beside(&h));
+    // What a process had under way when it was killed: all but its COMMIT has been done.
+    let claim = "BEGIN; SELECT 1 FROM owner FOR UPDATE; UPDATE session SET lease_until = 1,
+        holder = (SELECT incarnation FROM node WHERE name = 'test')";
+    former.run(claim).unwrap();
+    let options = h.options();
+    let start = std::thread::spawn(move || store::Store::open(options).map(drop));
+    let waits = "SELECT COUNT(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while beside.number(waits) == 0 && !start.is_finished() {
+        std::thread::yield_now();
+    }
+    former.run("COMMIT").unwrap();
+    assert_eq!(start.join().unwrap(), Ok(()));
+    let main = h.main;
+    assert_eq!(h.read(move |tx| store::session::get(tx, main)).unwrap().holder, None);
+}
