@@ -213,6 +213,12 @@ pub(crate) fn month(owner: &Owner, at: Timestamp) -> Result<String> {
     Ok(domain::schedule::month(&zone, at))
 }
 
+/// Whether a month that has cost this much may cost no more. A cap of zero allows what costs nothing,
+/// such as a local model.
+pub(crate) fn is_capped(owner: &Owner, spent: base::MicroUsd) -> bool {
+    spent >= owner.month_cap_micro_usd && spent > base::MicroUsd(0)
+}
+
 /// Cuts a text to a number of bytes at a character, with a note of what is missing.
 pub(crate) fn cut(mut text: String, bytes_max: usize) -> String {
     if text.len() <= bytes_max {

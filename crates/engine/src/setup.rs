@@ -125,15 +125,25 @@ const ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 /// How long a pairing code can be used.
 pub const CODE_LASTS_MS: u64 = 15 * 60_000;
 
-/// Puts up a new one-time code such as `K7PM-Q3XT`: 40 random bits, usable once, for a quarter hour.
-pub fn offer_code(cx: &Context, tx: &mut OwnerTx<'_, '_>) -> Result<String> {
+/// A code that is shown this once.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// Such as `K7PM-Q3XT`.
+    pub code: String,
+    /// Until when it can be used.
+    pub expires_at: Timestamp,
+}
+
+/// Puts up a new one-time code, 40 random bits, usable once and for a quarter hour, in place of all
+/// that were not used.
+pub fn offer_code(cx: &Context, tx: &mut OwnerTx<'_, '_>) -> Result<Offer> {
     let bytes: [u8; 8] = cx.ids.bytes();
     let letters: Vec<char> =
         bytes.iter().map(|b| char::from(ALPHABET[usize::from(b % 32)])).collect();
     let code: String = format!("{}-{}", join(&letters[..4]), join(&letters[4..]));
-    let until = tx.now().plus_ms(CODE_LASTS_MS);
-    store::device::offer_code(tx, Digest::of(code.as_bytes()), until)?;
-    Ok(code)
+    let expires_at = tx.now().plus_ms(CODE_LASTS_MS);
+    store::device::offer_code(tx, Digest::of(code.as_bytes()), expires_at)?;
+    Ok(Offer { code, expires_at })
 }
 
 fn join(letters: &[char]) -> String {

@@ -132,11 +132,12 @@ pub fn ring(cx: &Context, tx: &mut OwnerTx<'_, '_>) -> Result<()> {
         match store::stuck::oldest(tx, owner, custody, now)? {
             None => store::fault::close(tx, &key)?,
             Some(since) => {
-                let main = store::owner::locked(tx)?.main_session;
+                let of = store::owner::locked(tx)?;
+                let zone = zone(&of.zone).map_err(|e| StoreError::Corrupt(e.to_string()))?;
                 let what = format!("{} {}", custody.table.replace('_', " "), custody.state);
-                let since = since.to_string();
+                let since = local_words(&zone, since);
                 let notice = Notice::Stuck { what: &what, since: &since };
-                notice::fault(cx, tx, main, &key, &notice)?;
+                notice::fault(cx, tx, of.main_session, &key, &notice)?;
             }
         }
     }
