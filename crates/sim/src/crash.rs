@@ -1,7 +1,11 @@
 //! Many runs of one story: at every crash point, and by many seeds.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use crate::sim::{Plan, Ran, SimError, run};
 use crate::story::Story;
@@ -64,6 +68,18 @@ impl Drop for Scratch {
     }
 }
 
+/// A database with the schema and nothing else: made once, since every run begins with it.
+fn template() -> Option<&'static Path> {
+    static MADE: OnceLock<Option<(Scratch, PathBuf)>> = OnceLock::new();
+    let made = MADE.get_or_init(|| {
+        let scratch = Scratch::new().ok()?;
+        let file = scratch.path().join("adjutant.db");
+        crate::sim::prepare(&file).ok()?;
+        Some((scratch, file))
+    });
+    made.as_ref().map(|(_, file)| file.as_path())
+}
+
 /// One run in a folder of its own, with the story's oracle. `None`: it failed before the oracle.
 pub fn one(
     story: &Story,
@@ -79,7 +95,8 @@ pub fn one(
         Err(error) => return (None, Some(failure(error.to_string()))),
     };
     let folder = scratch.path().to_owned();
-    let plan = Plan { seed, crash_at: crash_at.to_vec(), faults, postgres, folder };
+    let template = postgres.is_none().then(|| template().map(Path::to_owned)).flatten();
+    let plan = Plan { seed, crash_at: crash_at.to_vec(), faults, postgres, folder, template };
     match run(story, plan) {
         Ok(ran) => {
             let failed = (story.check)(&ran.outcome).err().map(failure);
@@ -108,6 +125,21 @@ pub fn every_point(
         tally.add(ran, failure, |ran, failure| each(point + 1, points, ran, failure));
     }
     tally
+}
+
+/// One run of a soak: faults, and up to three crashes at points of the seed's choice, one of them
+/// perhaps in the middle of the recovery from another. The points were counted in a peaceful run.
+pub fn soak_one(story: &Story, seed: u64, points: u64) -> (Option<Ran>, Option<Failure>) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x50a1);
+    let mut crash_at = Vec::new();
+    // Where a deadly word counts deaths, more than one crash could make a good item look deadly.
+    let crashes = if story.deadly.is_some() { 1 } else { rng.next_u64() % 4 };
+    for _ in 0..crashes {
+        let near = crash_at.last().map_or(0, |last: &u64| last + 1 + rng.next_u64() % 6);
+        let far = rng.next_u64() % (points + points / 4).max(1);
+        crash_at.push(if near > 0 && rng.next_u64() % 2 == 0 { near } else { far });
+    }
+    one(story, seed, &crash_at, true, None)
 }
 
 impl Tally {

@@ -7,6 +7,7 @@
 pub mod crash;
 pub mod dump;
 pub mod history;
+pub mod judge;
 pub mod points;
 pub mod sim;
 pub mod stories;

@@ -1,38 +1,219 @@
-//! `sim`: runs stories of the simulator.
-fn main() {
-    let name = std::env::args().nth(1).unwrap_or("all".into());
-    let mode = std::env::args().nth(2).unwrap_or("run".into());
-    for story in sim::stories::all() {
-        if name != "all" && name != story.name {
-            continue;
-        }
-        if mode == "run" {
-            let (ran, failure) = sim::crash::one(&story, 1, &[], false, None);
-            println!(
-                "{} {:?} points {}",
-                story.name,
-                ran.as_ref().map(|r| r.points),
-                failure.map(|f| f.what).unwrap_or_default()
-            );
-            if let Some(ran) = ran {
-                std::fs::write(format!("/dev/shm/{}.jsonl", story.name), ran.history.text())
-                    .unwrap();
+//! `sim`: runs stories of the simulator, crashes them, and asks the judge.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use base::{Clock as _, SystemClock, Timestamp};
+use clap::{Parser, Subcommand};
+use serde_json::{Value, json};
+use sim::crash::{self, Tally};
+use sim::judge;
+use sim::stories;
+use sim::story::Story;
+
+/// The simulator: the real stages on one thread, by a seed, in virtual time.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// One JSON object a line instead of words.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Lists the stories.
+    List,
+    /// Runs a story once and prints its trace hash.
+    Run {
+        /// Which; `all` for each.
+        #[arg(long, default_value = "all")]
+        story: String,
+        /// The seed of ids, order and faults.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// On a PostgreSQL of its own instead of SQLite.
+        #[arg(long)]
+        postgres: bool,
+        /// With lost and late answers, dying workers and a bad network.
+        #[arg(long)]
+        faults: bool,
+        /// Crash at these points, counted from zero.
+        #[arg(long, value_delimiter = ',')]
+        crash_at: Vec<u64>,
+        /// Keep the history in this file.
+        #[arg(long)]
+        history: Option<PathBuf>,
+    },
+    /// Runs a story once for each of its crash points.
+    Crash {
+        /// Which; `all` for each.
+        #[arg(long, default_value = "all")]
+        story: String,
+        /// The seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Runs stories by many seeds, with faults and several crashes.
+    Soak {
+        /// Which; `all` for each.
+        #[arg(long, default_value = "all")]
+        story: String,
+        /// How many seeds.
+        #[arg(long, default_value_t = 100)]
+        seeds: u64,
+        /// The first seed.
+        #[arg(long, default_value_t = 1)]
+        from: u64,
+    },
+    /// Asks the judge about a file of histories.
+    Judge {
+        /// The file.
+        history: PathBuf,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let Arguments { command, json } = Arguments::parse();
+    let mut out = Out { json, said_at: SystemClock.now() };
+    let fine = match command {
+        Command::List => {
+            for story in stories::all() {
+                out.line(
+                    &format!("{:10} {}", story.name, story.about),
+                    || json!({"story": story.name, "about": story.about}),
+                )?;
             }
-        } else {
-            let tally = sim::crash::every_point(&story, 1, |n, of, ran, f| {
-                if let Some(f) = f {
-                    println!("{n}/{of} {f:?}");
-                    std::fs::write(
-                        format!("/dev/shm/{}-{n}.jsonl", story.name),
-                        ran.history.text(),
-                    )
-                    .unwrap();
-                }
-            });
-            println!("{} {} failures", tally.runs, tally.failures.len());
-            for f in tally.failures.iter().take(5) {
-                println!("{:?} {}", f.crash_at, f.what);
-            }
+            true
         }
+        Command::Run { story, seed, postgres, faults, crash_at, history } => {
+            let url = match postgres {
+                false => None,
+                true => Some(testkit::postgres::TestPostgres::start()?),
+            };
+            let mut fine = true;
+            let mut kept = String::new();
+            for story in chosen(&story)? {
+                let database = url.as_ref().map(|server| server.database()).transpose()?;
+                let (ran, failure) = crash::one(&story, seed, &crash_at, faults, database);
+                let text = ran.as_ref().map(|ran| ran.history.text()).unwrap_or_default();
+                kept.push_str(&text);
+                let verdict = if text.is_empty() { Value::Null } else { judge::text(&text)? };
+                fine &= failure.is_none() && judge::held(&verdict);
+                let hash = ran.as_ref().map(|ran| ran.history.hash().to_string());
+                let points = ran.as_ref().map_or(0, |ran| ran.points);
+                let what = failure.map(|failure| failure.what);
+                let words = format!(
+                    "{:10} seed {seed} hash {} points {points} judge {} {}",
+                    story.name,
+                    hash.as_deref().unwrap_or("none"),
+                    verdict["verdict"],
+                    what.as_deref().unwrap_or("as told"),
+                );
+                out.line(&words, || {
+                    json!({"story": story.name, "seed": seed, "hash": hash, "points": points,
+                        "failure": what, "verdict": verdict})
+                })?;
+            }
+            if let Some(path) = history {
+                std::fs::write(&path, kept).with_context(|| path.display().to_string())?;
+            }
+            fine
+        }
+        Command::Crash { story, seed } => {
+            let mut fine = true;
+            for story in chosen(&story)? {
+                let mut histories = String::new();
+                let tally = crash::every_point(&story, seed, |n, of, ran, _| {
+                    histories.push_str(&ran.history.text());
+                    out.progress(&format!("{}: {n} of {of} points", story.name));
+                });
+                fine &= out.tally(story.name, &tally, &judge::text(&histories)?)?;
+            }
+            fine
+        }
+        Command::Soak { story, seeds, from } => soak(&mut out, &story, from, seeds)?,
+        Command::Judge { history } => {
+            let verdict = judge::file(&history)?;
+            out.line(&verdict.to_string(), || verdict.clone())?;
+            judge::held(&verdict)
+        }
+    };
+    Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn soak(out: &mut Out, story: &str, from: u64, seeds: u64) -> anyhow::Result<bool> {
+    let mut fine = true;
+    for story in chosen(story)? {
+        let (mut tally, mut histories) = (Tally::default(), String::new());
+        let (peaceful, _) = crash::one(&story, from, &[], false, None);
+        let points = peaceful.map_or(0, |ran| ran.points);
+        for seed in from..from.saturating_add(seeds) {
+            let (ran, failure) = crash::soak_one(&story, seed, points);
+            tally.add(ran, failure, |ran, _| histories.push_str(&ran.history.text()));
+            out.progress(&format!("{}: {} of {seeds} seeds", story.name, tally.runs));
+        }
+        fine &= out.tally(story.name, &tally, &judge::text(&histories)?)?;
+    }
+    Ok(fine)
+}
+
+fn chosen(name: &str) -> anyhow::Result<Vec<Story>> {
+    let all = stories::all();
+    let names: Vec<&str> = all.iter().map(|story| story.name).collect();
+    if name != "all" && !names.contains(&name) {
+        bail!("there is no story \"{name}\"; there are all, {}", names.join(", "));
+    }
+    Ok(all.into_iter().filter(|story| name == "all" || story.name == name).collect())
+}
+
+/// Where results and progress go.
+struct Out {
+    json: bool,
+    said_at: Timestamp,
+}
+
+/// Milliseconds between two lines of progress.
+const PROGRESS_MS: u128 = 2_000;
+
+impl Out {
+    fn line(&self, words: &str, json: impl FnOnce() -> Value) -> std::io::Result<()> {
+        let mut out = std::io::stdout().lock();
+        if self.json { writeln!(out, "{}", json()) } else { writeln!(out, "{words}") }
+    }
+
+    fn progress(&mut self, words: &str) {
+        let at = SystemClock.now();
+        if at.since(self.said_at).as_millis() >= PROGRESS_MS {
+            self.said_at = at;
+            // Progress that nobody can read is no failure.
+            drop(writeln!(std::io::stderr(), "{words}"));
+        }
+    }
+
+    fn tally(&self, story: &str, tally: &Tally, verdict: &Value) -> std::io::Result<bool> {
+        let failures: Vec<Value> = tally
+            .failures
+            .iter()
+            .take(20)
+            .map(|f| json!({"seed": f.seed, "crash_at": f.crash_at, "what": f.what}))
+            .collect();
+        let words = format!(
+            "{story:10} {} runs, {} crashes, {} failures, judge {}{}{}",
+            tally.runs,
+            tally.crashes,
+            tally.failures.len(),
+            verdict["verdict"],
+            failures.iter().map(|f| format!("\n  {f}")).collect::<String>(),
+            if judge::held(verdict) { String::new() } else { format!("\n  {}", verdict["first"]) },
+        );
+        self.line(&words, || {
+            json!({"story": story, "runs": tally.runs, "crashes": tally.crashes,
+                "failures": failures, "verdict": verdict})
+        })?;
+        Ok(tally.failures.is_empty() && judge::held(verdict))
     }
 }

@@ -17,6 +17,8 @@ use crate::story::{Act, Story, When};
 
 /// Milliseconds after which a device sends again what got no answer.
 const RETRY_MS: u64 = 2_000;
+/// Milliseconds after which a device looks at what changed.
+const LOOK_MS: u64 = 400;
 
 /// A message on its way to the server.
 struct Letter {
@@ -35,7 +37,7 @@ pub struct Person {
     done_at: Timestamp,
     not_before: Timestamp,
     letters: Vec<Letter>,
-    hinted: bool,
+    looks_at: Option<Timestamp>,
     seen: BTreeSet<MessageId>,
     card: Option<(ProposalId, Timestamp)>,
     duty_ran: Option<Timestamp>,
@@ -50,21 +52,16 @@ impl Person {
             done_at: story.start,
             not_before: story.start,
             letters: Vec::new(),
-            hinted: false,
+            looks_at: None,
             seen: BTreeSet::new(),
             card: None,
             duty_ran: None,
         }
     }
 
-    /// Something changed on the server: look.
-    pub(crate) fn hint(&mut self) {
-        self.hinted = true;
-    }
-
-    /// The connection broke: what got no answer is sent again later, and everything is read again.
-    pub(crate) fn lost_connection(&mut self) {
-        self.hinted = true;
+    /// Something changed on the server, or the connection broke: the device looks, a little later.
+    pub(crate) fn hint(&mut self, at: Timestamp) {
+        self.looks_at.get_or_insert(at.plus_ms(LOOK_MS));
     }
 
     pub(crate) fn sees_run(&mut self, duty: Option<DutyId>, at: Timestamp) {
@@ -92,12 +89,12 @@ impl Person {
     }
 
     pub(crate) fn ready(&self, at: Timestamp) -> bool {
-        self.hinted || self.next(at).is_some_and(|next| next <= at)
+        self.next().is_some_and(|next| next <= at)
     }
 
     /// When the person or the device has something to do next.
-    pub(crate) fn next(&self, _at: Timestamp) -> Option<Timestamp> {
-        self.letters.iter().map(|letter| letter.due).chain(self.due()).min()
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        self.letters.iter().map(|letter| letter.due).chain(self.due()).chain(self.looks_at).min()
     }
 
     /// Does one thing that is due.
@@ -114,7 +111,7 @@ impl Person {
             self.not_before = at.plus_ms(RETRY_MS);
             return self.next_act(sim);
         }
-        self.hinted = false;
+        self.looks_at = None;
         self.look(sim)
     }
 
@@ -250,9 +247,7 @@ impl Person {
             Some(open) if self.card.is_none_or(|(id, _)| id != open.id) => {
                 self.card = Some((open.id, at));
             }
-            Some(_) => {}
-            // An answer that was lost: the card is gone, the act is still to be done by a repeat.
-            None => {}
+            Some(_) | None => {}
         }
         let mut arrived = Vec::new();
         for entry in chat.into_iter().filter(|entry| entry.state == "sending") {
@@ -262,7 +257,11 @@ impl Person {
                 sim.note("seen", json!({"message": id, "text": entry.text, "late": entry.late}));
             }
         }
-        if arrived.is_empty() || sim.fault(10) {
+        if arrived.is_empty() {
+            return Ok(());
+        }
+        if sim.fault(10) {
+            self.looks_at = Some(at.plus_ms(RETRY_MS));
             return Ok(());
         }
         let device = self.device.id;

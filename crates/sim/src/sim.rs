@@ -13,7 +13,7 @@ use model::{Answer, ChatModel, ModelError, Prices, Request, Script, ScriptedMode
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::json;
-use store::{Database, Options, Store, StoreError};
+use store::{CommitGate, Database, Options, Store, StoreError};
 use testkit::clock::FakeClock;
 
 use crate::dump;
@@ -64,6 +64,8 @@ pub struct Plan {
     pub postgres: Option<String>,
     /// Where the SQLite files go.
     pub folder: PathBuf,
+    /// A database with the schema and nothing else, to begin with a copy of it.
+    pub template: Option<PathBuf>,
 }
 
 /// What a run left.
@@ -149,11 +151,48 @@ pub struct Sim<'s> {
     opened: u32,
     crashes: u32,
     faults_left: u32,
-    seq: i64,
+    /// Workers that may die by a fault: fewer than make an item look like poison.
+    deaths_left: u32,
+    flaked: bool,
+    signals: Option<Signals>,
 }
+
+type Signals = tokio::sync::broadcast::Receiver<store::Signal>;
 
 const TURNS_MAX: u64 = 60_000;
 const FAULTS_MAX: u32 = 8;
+/// How far time moves while a lease that nobody uses runs out.
+const BUSY_MS: u64 = 5_000;
+
+fn options(
+    database: Database,
+    clock: Arc<FakeClock>,
+    incarnation: Incarnation,
+    gate: Option<Arc<dyn CommitGate>>,
+) -> Options {
+    Options {
+        database,
+        clock,
+        incarnation,
+        node: "sim".into(),
+        inline: true,
+        database_time: false,
+        gate,
+        on_fatal: Arc::new(|_| {}),
+        pages_max: None,
+    }
+}
+
+/// Makes an empty SQLite database with the schema.
+///
+/// # Errors
+/// When the store cannot be opened.
+pub fn prepare(file: &std::path::Path) -> store::Result<()> {
+    let zero = Timestamp::from_micros(0);
+    let incarnation = Incarnation::from_uuid(uuid::Uuid::nil());
+    let database = Database::Sqlite(file.to_owned());
+    Store::open(options(database, Arc::new(FakeClock::new(zero)), incarnation, None)).map(drop)
+}
 
 /// Runs a story.
 pub fn run(story: &Story, plan: Plan) -> Result<Ran, SimError> {
@@ -201,7 +240,9 @@ impl<'s> Sim<'s> {
             opened: 0,
             crashes: 0,
             faults_left: if plan.faults { FAULTS_MAX } else { 0 },
-            seq: 0,
+            deaths_left: if story.deadly.is_none() { 2 } else { 0 },
+            flaked: false,
+            signals: None,
             plan,
         };
         sim.note(
@@ -239,24 +280,20 @@ impl<'s> Sim<'s> {
                 let folder = self.plan.folder.join(self.opened.to_string());
                 std::fs::create_dir_all(&folder).map_err(|e| set_up(e.to_string()))?;
                 let file = folder.join("adjutant.db");
+                if let (0, Some(template)) = (self.opened, &self.plan.template) {
+                    std::fs::copy(template, &file).map_err(|e| set_up(e.to_string()))?;
+                }
                 let next = self.plan.folder.join((self.opened + 1).to_string());
                 self.points.keep(&file, &next);
                 Database::Sqlite(file)
             }
         };
         let incarnation: Incarnation = self.ids.next(self.clock.now());
-        let store = Store::open(Options {
-            database,
-            clock: self.clock.clone(),
-            incarnation,
-            node: "sim".into(),
-            inline: true,
-            database_time: false,
-            gate: Some(self.points.clone()),
-            on_fatal: Arc::new(|_| {}),
-            pages_max: None,
-        })
-        .map_err(|error| SimError::Store { stage: "open", error })?;
+        let gate: Arc<dyn CommitGate> = self.points.clone();
+        let options = options(database, self.clock.clone(), incarnation, Some(gate));
+        let store =
+            Store::open(options).map_err(|error| SimError::Store { stage: "open", error })?;
+        self.signals = Some(store.signals());
         self.cx = Some(Context {
             store,
             clock: self.clock.clone(),
@@ -294,7 +331,7 @@ impl<'s> Sim<'s> {
         self.open()?;
         self.dirty = ALL_DIRTY;
         if let Some(person) = &mut self.person {
-            person.lost_connection();
+            person.hint(self.clock.now());
         }
         Ok(())
     }
@@ -334,22 +371,20 @@ impl<'s> Sim<'s> {
         }
     }
 
-    /// Notes the commits since the last look; whatever changed may interest any stage.
+    /// Notes the commits since the last look; whatever changed may interest most stages.
     pub(crate) fn commits(&mut self) {
-        let cx = self.cx();
-        let owner = self.owner;
-        // The change number stands in the owner's row; signals are hints only.
-        if let Ok(known) = now(cx.store.read(move |tx| store::owner::get(tx, owner)))
-            && known.change_seq > self.seq
-        {
-            for seq in self.seq + 1..=known.change_seq {
-                self.note("commit", json!({"seq": seq}));
-            }
-            self.seq = known.change_seq;
-            let sweeper = self.dirty.sweeper;
-            self.dirty = Dirty { sweeper, ..ALL_DIRTY };
+        let Some(signals) = &mut self.signals else { return };
+        let seqs: Vec<i64> =
+            std::iter::from_fn(|| signals.try_recv().ok()).map(|signal| signal.seq).collect();
+        for seq in &seqs {
+            self.note("commit", json!({"seq": seq}));
+        }
+        if !seqs.is_empty() {
+            let Dirty { timer, sweeper, .. } = self.dirty;
+            self.dirty = Dirty { timer, sweeper, ..ALL_DIRTY };
+            let at = self.clock.now();
             if let Some(person) = &mut self.person {
-                person.hint();
+                person.hint(at);
             }
         }
     }
@@ -510,7 +545,8 @@ impl<'s> Sim<'s> {
                 Hands::Asked(request, answer)
             }
         };
-        if self.fault(40) {
+        if self.deaths_left > 0 && self.fault(30) {
+            self.deaths_left -= 1;
             self.note("died", json!({"run": worker.work.run.id, "why": "a fault"}));
             return Ok(false);
         }
@@ -542,7 +578,9 @@ impl<'s> Sim<'s> {
         self.asks += 1;
         self.note("ask", json!({"run": run, "n": n, "request": digest, "fence": work.lease.fence}));
         let since = self.clock.now().since(self.story.start).as_millis() as u64;
-        let flaky = self.fault(20);
+        // Never twice in a row: the third would be an outage that the user must hear of.
+        self.flaked = !self.flaked && self.fault(15);
+        let flaky = self.flaked;
         let outage = self.outages.iter_mut().find(|o| o.asks > 0 && o.from_ms <= since);
         let answer = match outage {
             Some(outage) => {
@@ -649,14 +687,14 @@ impl<'s> Sim<'s> {
         let rest = now(rest::look(&cx));
         let rest = self.outcome("rest", rest)?;
         let due = match rest {
-            Rest::Busy => Some(at.plus_ms(1_000)),
+            Rest::Busy => Some(at.plus_ms(BUSY_MS)),
             Rest::Until(due) => Some(due),
             Rest::Person | Rest::Quiet => None,
         };
         let workers = self.workers.iter().map(|worker| {
             if worker.hangs { worker.ready_at } else { worker.ready_at.min(worker.renew_at) }
         });
-        let person = self.person.as_ref().and_then(|person| person.next(at));
+        let person = self.person.as_ref().and_then(Person::next);
         let next = workers.chain(due).chain(person).min();
         let end = self.story.start.plus_ms(self.story.end_ms);
         match next {

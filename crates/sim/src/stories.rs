@@ -22,10 +22,19 @@ pub fn all() -> Vec<Story> {
 const CARD: &str = "Start this duty? Price watch: Look at the price feed each morning. Tell the user \
                     only when the price falls under 100; on Friday tell in any case.";
 
-/// What the person was told, as text, must be exactly this, in any order when it was rough.
-fn told(outcome: &Outcome, wanted: &[(MessageKind, &str)]) -> Result<(), String> {
+/// What the person was told, as text, must be exactly this, in any order when it was rough. A wanted
+/// text that ends in `…` goes on as it likes.
+fn told<'t>(outcome: &'t Outcome, wanted: &[(MessageKind, &'t str)]) -> Result<(), String> {
     let mut found: Vec<(&str, &str)> =
         outcome.records.told().iter().map(|(kind, text, _)| (kind.word(), *text)).collect();
+    for (_, text) in &mut found {
+        let begins = |(_, wanted): &&(MessageKind, &str)| {
+            wanted.strip_suffix('…').is_some_and(|begin| text.starts_with(begin))
+        };
+        if let Some((_, wanted)) = wanted.iter().find(begins) {
+            *text = wanted;
+        }
+    }
     let mut wanted: Vec<(&str, &str)> =
         wanted.iter().map(|(kind, text)| (kind.word(), *text)).collect();
     if outcome.rough {
@@ -159,8 +168,8 @@ fn waits() -> Story {
         end_ms: 4 * DAY_MS,
         acts: vec![
             (When::At(1_000), Act::Send("remember the tea")),
-            (When::After(MINUTE_MS), Act::Send("remember the cake")),
-            (When::After(MINUTE_MS), Act::Send("forget the cake")),
+            (When::After(10 * MINUTE_MS), Act::Send("remember the cake")),
+            (When::After(10 * MINUTE_MS), Act::Send("forget the cake")),
             (When::At(3 * HOUR_MS), Act::Send("a walk each day")),
             (When::Card(MINUTE_MS), Act::Confirm),
             (When::At(5 * HOUR_MS), Act::Send("a run each day")),
@@ -194,10 +203,6 @@ fn waits() -> Story {
     }
 }
 
-fn away(error: &ModelError) -> String {
-    format!("I cannot reach the model: {error}. Everything is kept and goes on by itself.")
-}
-
 /// The model fails in every way that it has.
 fn outages() -> Story {
     let outage = |hours: u64, asks, error| Outage { from_ms: hours * HOUR_MS, asks, error };
@@ -227,25 +232,19 @@ fn outages() -> Story {
         deadly: None,
         check: |outcome| {
             use MessageKind::{Agent, Notice};
-            let busy = away(&ModelError::retry("it is busy"));
-            let key = away(&ModelError::Authentication);
-            let quota = away(&ModelError::Quota);
+            let away = "I cannot reach the model: …";
             told(
                 outcome,
                 &[
-                    (Notice, &busy),
+                    (Notice, away),
                     (Agent, "Heard: one"),
-                    (Notice, &key),
+                    (Notice, away),
                     (Agent, "Heard: two"),
-                    (Notice, &quota),
+                    (Notice, away),
                     (Agent, "Heard: three"),
                     (Agent, "Heard: four"),
                     (Agent, "Heard: five"),
-                    (
-                        Notice,
-                        "I gave up on \"this is forbidden\" after 5 tries. Nothing else is affected; \
-                         send it again to retry.",
-                    ),
+                    (Notice, "I gave up on \"this is forbidden\" after 5 tries. …"),
                     (Agent, "Heard: six"),
                 ],
             )?;
@@ -306,11 +305,7 @@ fn poison() -> Story {
             told(
                 outcome,
                 &[
-                    (
-                        Notice,
-                        "I gave up on \"a deadly word\" after 5 tries. Nothing else is affected; send \
-                         it again to retry.",
-                    ),
+                    (Notice, "I gave up on \"a deadly word\" after 5 tries. …"),
                     (Agent, "Heard: a good word"),
                     (Agent, "Heard: another good word"),
                 ],

@@ -1,0 +1,449 @@
+#!/usr/bin/env python3
+"""The independent judge: reads histories that `sim` wrote and says whether every rule held.
+
+    judge.py HISTORY.jsonl...      one verdict as a JSON object; exit code 0 (held), 1 (broken), 2 (unreadable)
+
+A file may hold several histories one after the other, each from a line `begin` to a line `end`. The
+judge shares no code with the program: it knows the history's format and the rules, nothing else.
+Needs nothing but Python's standard library.
+"""
+
+import hashlib
+import json
+import re
+import sys
+from datetime import datetime, timedelta, timezone
+
+MINUTE = 60_000_000
+DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+
+
+class History:
+    """One history, sorted into what happened and what was on record at the end."""
+
+    def __init__(self):
+        self.lines = []
+        self.rows = {}
+
+    def add(self, line):
+        if line["t"] == "row":
+            self.rows.setdefault(line["noun"], []).append(line)
+        else:
+            self.lines.append(line)
+
+    def said(self, *kinds):
+        return [line for line in self.lines if line["t"] in kinds]
+
+    def all(self, noun):
+        return self.rows.get(noun, [])
+
+
+RULES = []
+
+
+def rule(function):
+    """Registers a rule: a generator of texts, one for each breach."""
+    RULES.append(function)
+    return function
+
+
+@rule
+def acknowledged_input_is_handled(history):
+    """P1, EVT-03, EVT-13: what was acknowledged is on record, and handled once or failed visibly."""
+    events = {event["id"]: event for event in history.all("event")}
+    known = {}
+    for ack in history.said("ack"):
+        event = events.get(ack["event"])
+        if event is None:
+            yield f"message {ack['id']} was acknowledged and is not on record"
+        elif event["external"] != ack["id"]:
+            yield f"message {ack['id']} was acknowledged as event of {event['external']}"
+        if known.setdefault(ack["id"], ack["event"]) != ack["event"]:
+            yield f"message {ack['id']} became two events"
+    notices = [m["text"] for m in history.all("message") if m["kind"] == "notice"]
+    stopped = {d["id"] for d in history.all("duty") if d["state"] in ("stopped", "closed")}
+    stopped |= {line["duty"] for line in history.said("stop")}
+    for event in events.values():
+        item, name = event["item"], f"event {event['id']} ({event['kind']})"
+        if item["state"] == "failed":
+            told = any(event["text"][:60] in text for text in notices)
+            withdrawn = event["duty"] in stopped and (event["disposition"] or "").startswith("recorded")
+            if not told and not withdrawn:
+                yield f"{name} failed and nobody was told"
+        elif item["state"] != "done":
+            yield f"{name} is still {item['state']}"
+        if not event["disposition"]:
+            yield f"{name} has no disposition"
+    runs = {run["id"]: run for run in history.all("run")}
+    for event in events.values():
+        words = (event["disposition"] or "").split()
+        if words[:3] == ["handled", "by", "run"]:
+            run = runs.get(words[3])
+            if run is None or run["state"] not in ("completed", "budget_exhausted"):
+                yield f"event {event['id']} was handled by a run that did not complete"
+            elif event["item"]["run"] != words[3]:
+                yield f"event {event['id']} is named by two runs"
+
+
+@rule
+def sources_name_an_event_once(history):
+    """EVT-04: unique per (source, external id)."""
+    seen = set()
+    for event in history.all("event"):
+        key = (event["source"], event["external"])
+        if key in seen:
+            yield f"source {key[0]} has two events called {key[1]}"
+        seen.add(key)
+
+
+@rule
+def no_journaled_step_is_asked_again(history):
+    """DUR-10, DUR-12: the journaled answer is the answer to the last ask of that step."""
+    steps = {(s["run"], s["n"]): s for s in history.all("step")}
+    answers, asked = {}, {}
+    for line in history.said("ask", "answer"):
+        key = (line["run"], line["n"])
+        if line["t"] == "ask":
+            asked[key] = line
+            answers.pop(key, None)
+        else:
+            answers[key] = line["answer"]
+    for key, step in steps.items():
+        if step["kind"] != "model":
+            continue
+        if key not in asked:
+            yield f"step {key[1]} of run {key[0]} holds an answer that was never asked for"
+        elif asked[key]["request"] != step["request"]:
+            yield f"step {key[1]} of run {key[0]} names another request than the last that was asked"
+        elif answers.get(key) != step["answer"]:
+            yield f"step {key[1]} of run {key[0]} was asked again after it was journaled"
+    for read in history.said("read"):
+        step = steps.get((read["run"], read["n"]))
+        if step and step["call"] != read["call"]:
+            yield f"call {read['call']} was made as step {read['n']}, which is {step['call']}"
+    for run, n in steps:
+        if n > 0 and (run, n - 1) not in steps:
+            yield f"run {run} lacks step {n - 1}"
+
+
+@rule
+def one_run_at_a_time(history):
+    """P2, QUE-01: runs of a session follow each other."""
+    sessions = {}
+    for run in history.all("run"):
+        sessions.setdefault(run["session"], []).append(run)
+    for session, runs in sessions.items():
+        runs.sort(key=lambda run: run["n"])
+        if [run["n"] for run in runs] != list(range(len(runs))):
+            yield f"the runs of session {session} are not numbered without gaps"
+        for before, after in zip(runs, runs[1:]):
+            if before["ended"] is None or before["ended"] > after["started"]:
+                yield f"run {after['id']} began while run {before['id']} was open"
+
+
+@rule
+def fences_grow_and_hold(history):
+    """P2, DUR-01, DUR-02: fences grow strictly, and an overtaken worker leaves no trace."""
+    newest = {}
+    for line in history.said("claim", "record"):
+        session, fence = line["session"], line["fence"]
+        if line["t"] == "claim":
+            if fence <= newest.get(session, 0):
+                yield f"session {session}: claim with fence {fence} after {newest[session]}"
+            newest[session] = max(fence, newest.get(session, 0))
+        elif fence != newest.get(session):
+            yield f"session {session}: fence {fence} committed though {newest.get(session)} was given out"
+
+
+@rule
+def changes_have_no_gaps(history):
+    """CLI-05: the change sequence has no gaps, and commits came in its order."""
+    for row in history.all("changes"):
+        if row["seqs"] != list(range(1, len(row["seqs"]) + 1)):
+            yield "the change sequence has gaps"
+        for owner in history.all("owner"):
+            if owner["change_seq"] != len(row["seqs"]):
+                yield f"the owner counts {owner['change_seq']} changes, {len(row['seqs'])} are on record"
+    seqs = [line["seq"] for line in history.said("commit")]
+    if seqs != sorted(set(seqs)):
+        yield "commits were seen out of order or twice: something acknowledged was lost"
+
+
+def part(data):
+    return len(data).to_bytes(8, "big") + data
+
+
+def uuid_bytes(text):
+    return bytes.fromhex(text.replace("-", "")) if text else b""
+
+
+@rule
+def the_audit_chain_is_whole(history):
+    """The hash of each entry covers the entry before it."""
+    head = bytes(32)
+    for n, entry in enumerate(sorted(history.all("audit"), key=lambda e: e["n"]), start=1):
+        if entry["n"] != n:
+            yield f"audit entry {n} is missing"
+            return
+        parts = [
+            head,
+            n.to_bytes(8, "big", signed=True),
+            entry["when"].to_bytes(8, "big", signed=True),
+            uuid_bytes(entry["by"]),
+            entry["verb"].encode(),
+            entry["of"].encode(),
+            uuid_bytes(entry["record"]),
+            bytes.fromhex(entry["digest"] or ""),
+        ]
+        head = hashlib.sha256(b"".join(part(p) for p in parts)).digest()
+        if head.hex() != entry["hash"]:
+            yield f"audit entry {n} does not hash to what is on record"
+            return
+    for owner in history.all("owner"):
+        if owner["audit_head"] != head.hex():
+            yield "the head of the audit chain is not the last entry's hash"
+
+
+@rule
+def waits_end_once(history):
+    """DEL-10, EVT-06: a wait ends once, and nothing wakes for one that had ended otherwise."""
+    waits = {wait["id"]: wait for wait in history.all("wait")}
+    events = {event["id"]: event for event in history.all("event")}
+    for wait in waits.values():
+        if (wait["state"] == "satisfied") != (wait["by"] is not None):
+            yield f"wait {wait['id']} is {wait['state']} by {wait['by']}"
+        if wait["by"] is not None:
+            event = events.get(wait["by"])
+            if event is None or event["kind"] != wait["kind"] or event["key"] != wait["key"]:
+                yield f"wait {wait['id']} was met by an event that it does not wait for"
+    for event in events.values():
+        if event["kind"] not in ("wait_timed_out", "wait_satisfied"):
+            continue
+        wait = waits.get(event["external"].removeprefix("wait:"))
+        ends = {"wait_timed_out": "timed_out", "wait_satisfied": "satisfied"}
+        if wait is None or wait["state"] != ends[event["kind"]]:
+            yield f"event {event['id']} ({event['kind']}) woke for a wait that did not end that way"
+    timed_out = {e["external"] for e in events.values() if e["kind"] == "wait_timed_out"}
+    for wait in waits.values():
+        if wait["state"] == "timed_out" and f"wait:{wait['id']}" not in timed_out:
+            yield f"wait {wait['id']} timed out and woke nobody"
+
+
+def slots(rule_, offset_s, after, until):
+    """The slots of a rule in (after, until], computed from scratch."""
+    zone = timezone(timedelta(seconds=offset_s))
+    hour, minute = (int(word) for word in rule_["at"].split(":"))
+    day = datetime.fromtimestamp(after / 1e6, zone).date()
+    last = datetime.fromtimestamp(until / 1e6, zone).date()
+    while day <= last:
+        named = {
+            "daily": True,
+            "weekdays": day.weekday() < 5,
+            "weekly": DAYS[day.weekday()] == (rule_.get("weekday") or "").lower(),
+        }[rule_["kind"]]
+        at = int(datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone).timestamp()) * 1_000_000
+        if named and after < at <= until:
+            yield at
+        day += timedelta(days=1)
+
+
+@rule
+def each_slot_fires_once(history):
+    """Each slot fires once or is covered by one late catch-up that says how many it stands for."""
+    begin, last = history.said("begin")[0], max(line["at"] for line in history.lines)
+    controls = history.said("stop", "resume")
+    for schedule in history.all("schedule"):
+        name = f"schedule {schedule['id']}"
+        pauses = [c for c in controls if c["duty"] == schedule["duty"] and c["done"]]
+        fired = {}
+        for event in history.all("event"):
+            words = event["external"].split(":")
+            if words[0] == "schedule" and words[1] == schedule["id"]:
+                fired[int(words[2])] = event
+        start = max([schedule["created"]] + [c["at"] for c in pauses if c["t"] == "resume"])
+        due = list(slots(schedule["rule"], begin["utc_offset_s"], schedule["created"], last))
+        for slot, event in fired.items():
+            if slot not in due:
+                yield f"{name} fired at {slot}, which is no slot of it"
+            missed = re.search(r"stands for (\d+) earlier", event["text"])
+            covers = int(missed.group(1)) if missed else 0
+            late = covers > 0 or slot + MINUTE < event["received"]
+            if event["late"] != late:
+                yield f"{name}, slot {slot}: late is {event['late']}, and it was {late}"
+            for other in ([s for s in due if s < slot][-covers:] if covers else []):
+                if other in fired:
+                    yield f"{name}: slot {other} fired and is covered by {slot} too"
+        covered = set(fired)
+        for slot, event in fired.items():
+            missed = re.search(r"stands for (\d+) earlier", event["text"])
+            count = int(missed.group(1)) if missed else 0
+            covered |= set([s for s in due if s < slot][-count:] if count else [])
+        if schedule["state"] == "active":
+            for slot in due:
+                if slot > start and slot not in covered and slot < last - MINUTE:
+                    yield f"{name}: slot {slot} never fired"
+            if schedule["next"] <= last - MINUTE:
+                yield f"{name}: its next slot has passed"
+        stops = [c["at"] for c in pauses if c["t"] == "stop"]
+        for slot in due:
+            if slot not in covered and not stops and schedule["state"] == "closed":
+                closing = [c["at"] for c in history.said("decide")]
+                if closing and slot < max(closing) - MINUTE and slot > schedule["created"]:
+                    yield f"{name}: slot {slot} never fired before it was closed"
+
+
+@rule
+def no_message_twice_none_lost(history):
+    """USR-01, USR-17: each call speaks once, each message comes from one call, and all arrive."""
+    calls = {}
+    for step in history.all("step"):
+        if step["kind"] == "tool" and step["tool"] == "send_to_user":
+            said = re.search(r"Message (\S+) is on its way", step["text"])
+            if said:
+                calls[(step["run"], step["call"])] = said.group(1)
+    seen = set()
+    for message in history.all("message"):
+        if message["kind"] == "agent":
+            key = (message["run"], message["call"])
+            if key in seen:
+                yield f"call {key[1]} of run {key[0]} spoke twice"
+            seen.add(key)
+            if calls.get(key) != message["id"]:
+                yield f"message {message['id']} comes from no call on record"
+        if message["state"] != "delivered":
+            yield f"message {message['id']} is {message['state']} at the end"
+    for key in calls:
+        if key not in seen:
+            yield f"call {key[1]} of run {key[0]} spoke and no message is on record"
+    shown = {}
+    for line in history.said("seen"):
+        if shown.setdefault(line["message"], line["text"]) != line["text"]:
+            yield f"message {line['message']} was shown with two texts"
+    known = {message["id"]: message["text"] for message in history.all("message")}
+    for message, text in shown.items():
+        if known.get(message) != text:
+            yield f"message {message} was shown and is not on record like that"
+    for message in known:
+        if message not in shown:
+            yield f"message {message} was never shown"
+    cards = {(p["run"], p["call"]) for p in history.all("proposal")}
+    if len(cards) != len(history.all("proposal")):
+        yield "a call proposed twice"
+
+
+@rule
+def nothing_runs_while_stopped(history):
+    """While a duty is stopped no run of it begins or is taken up, and an open one ends at its next step."""
+    runs = {run["id"]: run for run in history.all("run")}
+    for duty in history.all("duty"):
+        spans, since = [], None
+        for line in history.said("stop", "resume"):
+            if line["duty"] != duty["id"] or not line["done"]:
+                continue
+            if line["t"] == "stop" and since is None:
+                since = line["at"]
+            elif line["t"] == "resume" and since is not None:
+                spans.append((since, line["at"]))
+                since = None
+        if since is not None:
+            spans.append((since, float("inf")))
+        for begin, end in spans:
+            for run in runs.values():
+                if run["duty"] == duty["id"] and begin < run["started"] < end:
+                    yield f"run {run['id']} began while its duty was stopped"
+            for line in history.said("claim"):
+                run = runs.get(line["run"])
+                if run and run["duty"] == duty["id"] and begin < line["at"] < end:
+                    yield f"run {run['id']} was taken up while its duty was stopped"
+            late = {}
+            for line in history.said("record"):
+                run = runs.get(line["run"])
+                if run and run["duty"] == duty["id"] and begin < line["at"] < end:
+                    if line["what"] in ("model", "tool", "end", "failure"):
+                        late[run["id"]] = late.get(run["id"], 0) + 1
+            for run, steps in late.items():
+                if steps > 1:
+                    yield f"run {run} made {steps} steps after its duty was stopped"
+
+
+@rule
+def prefixes_change_for_a_cause(history):
+    """CTX-05: a prefix or window changes only where a cause is on record."""
+    for session in history.all("session"):
+        changes = sorted(session["prefixes"], key=lambda change: change["run_n"])
+        for change in changes:
+            if "unexplained" in change["cause"] or not change["cause"]:
+                yield f"session {session['id']}: the prefix of run {change['run_n']} changed without a cause"
+        for run in history.all("run"):
+            if run["session"] != session["id"]:
+                continue
+            now = [c for c in changes if c["run_n"] <= run["n"]]
+            if not now or now[-1]["digest"] != run["prefix"]:
+                yield f"run {run['id']} has a prefix that no change explains"
+            elif now[-1]["window_start"] != run["window_start"]:
+                yield f"run {run['id']} has a history window that no change explains"
+
+
+@rule
+def what_is_open_belongs_to_a_person(history):
+    """At rest every record that can still move waits for a person or for its time."""
+    last = max(line["at"] for line in history.lines)
+    for run in history.all("run"):
+        if run["state"] not in ("completed", "interrupted", "budget_exhausted", "failed"):
+            yield f"run {run['id']} is {run['state']} at the end"
+    for session in history.all("session"):
+        if session["held"]:
+            yield f"session {session['id']} is held at the end"
+    for wait in history.all("wait"):
+        if wait["state"] == "open" and wait["due"] <= last - MINUTE:
+            yield f"wait {wait['id']} is open past its time"
+    for key in (key for row in history.all("changes") for key in row["faults"]):
+        yield f"fault {key} is open at the end"
+
+
+def read(paths):
+    """All histories of all files; a line outside of one is an error."""
+    histories, current = [], None
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                line = json.loads(line)
+                if line["t"] == "begin":
+                    current = History()
+                    histories.append(current)
+                if current is None:
+                    raise ValueError(f"{path}: a line before any begin")
+                current.add(line)
+                if line["t"] == "end":
+                    current = None
+        if current is not None:
+            raise ValueError(f"{path}: a history without an end")
+    return histories
+
+
+def main(paths):
+    try:
+        histories = read(paths)
+        if not histories:
+            raise ValueError("no history")
+        breaches = []
+        for n, history in enumerate(histories):
+            begin = history.said("begin")[0]
+            crash = [line["point"] for line in history.said("crash")]
+            for check in RULES:
+                breaches += [
+                    {"history": n, "story": begin["story"], "seed": begin["seed"], "crashes": crash,
+                     "rule": check.__name__, "breach": text}
+                    for text in check(history)
+                ]
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        print(json.dumps({"verdict": "unreadable", "error": f"{type(error).__name__}: {error}"}))
+        return 2
+    verdict = {"verdict": "broken" if breaches else "held", "histories": len(histories),
+               "rules": len(RULES), "breaches": len(breaches), "first": breaches[:20]}
+    print(json.dumps(verdict, ensure_ascii=False))
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
