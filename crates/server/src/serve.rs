@@ -43,7 +43,7 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
         limits: config.limits.clone(),
         incarnation,
         model: model.clone(),
-        max_output_tokens: config.model.as_ref().map_or(4_096, |m| output_tokens(m)),
+        max_output_tokens: config.model.as_ref().map_or(4_096, output_tokens),
         world: connectors.clone(),
     };
     let seed = Seed {
@@ -198,7 +198,7 @@ async fn welcome(
     }
     drop(out);
     if devices.iter().all(|device| device.name == COMMAND_LINE) {
-        let code = cx.write(owner, engine::setup::offer_code).await?;
+        let code = cx.write(owner, engine::setup::offer_code).await?.code;
         let mut out = std::io::stdout().lock();
         writeln!(out, "To pair a browser, open this link within 15 minutes; it works once:")?;
         writeln!(out, "open: http://{listen}/#code={code}")?;

@@ -149,13 +149,8 @@ async fn drain(stage: &Stage, known: &Mutex<Known>, mood: &watch::Sender<Mood>) 
 
 fn report(what: &str, ms: &mut [u64]) {
     ms.sort_unstable();
-    let at = |part: usize| ms.get((ms.len() * part / 100).min(ms.len().saturating_sub(1)));
-    eprintln!(
-        "  {what}: {} times, min {:?} median {:?} p95 {:?} max {:?} ms",
-        ms.len(),
-        at(0),
-        at(50),
-        at(95),
-        at(100)
-    );
+    let last = ms.len().saturating_sub(1);
+    let at = |part: usize| ms.get((ms.len() * part / 100).min(last)).copied().unwrap_or_default();
+    let (min, median, p95, max) = (at(0), at(50), at(95), at(100));
+    eprintln!("  {what}: {} times, min {min}, median {median}, p95 {p95}, max {max} ms", ms.len());
 }
