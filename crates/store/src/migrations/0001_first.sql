@@ -342,7 +342,8 @@ CREATE TABLE message (
 );
 CREATE UNIQUE INDEX message_call ON message (run, call_id) WHERE run IS NOT NULL;
 CREATE INDEX message_chat ON message (owner, seq);
-CREATE INDEX message_undelivered ON message (created_at)
+-- By state first: what was offered to a person who is away may be much, and the delivery stage passes it.
+CREATE INDEX message_undelivered ON message (state, created_at)
   WHERE state IN ('generated', 'queued', 'sending', 'uncertain');
 
 CREATE TABLE fault (

@@ -1,7 +1,7 @@
 //! What may happen once, happens once: deduplication, the fence, the queue, waits, slots, proposals and
 //! faults.
 
-use base::{Clock as _, EventId, Incarnation, WorkItemId};
+use base::{Clock as _, EventId, Incarnation, Timestamp, WorkItemId};
 use domain::event::{Class, EventKind};
 use domain::state::{
     ProposalState, RunState, ScheduleState, TaskVersionState, WaitState, WorkItemState,
@@ -118,6 +118,9 @@ fn only_the_newest_fence_may_commit() {
         h.clock.advance_ms(1);
         assert_eq!(take(&h, b), Ok(Some(2)));
         assert_eq!(hold(first), Err(StoreError::Fenced));
+        // The same process's former claim is another worker's, and counts as little.
+        assert_eq!(hold(lease(&h, 1, b)), Err(StoreError::Fenced));
+        assert_eq!(hold(lease(&h, 3, b)), Err(StoreError::Fenced));
         let until = h.clock.now().plus_ms(500);
         let release = |lease| h.write(move |tx| store::session::release(tx, lease, until, 3));
         assert_eq!(release(first), Err(StoreError::Fenced));
@@ -289,7 +292,10 @@ fn a_queue_is_in_order_of_arrival_and_people_make_their_session_first() {
             h.read(move |tx| store::work_item::pending(tx, main, 2)),
             Ok(items[..2].to_vec())
         );
-        assert_eq!(h.read(move |tx| store::work_item::first_user(tx, main, Timestamp::from_micros(0))), Ok(None));
+        assert_eq!(
+            h.read(move |tx| store::work_item::first_user(tx, main, Timestamp::from_micros(0))),
+            Ok(None)
+        );
 
         let event = event(&h, h.device, "d");
         let mut theirs = work_item(&h, event.id, WorkItemState::Pending);
@@ -301,7 +307,10 @@ fn a_queue_is_in_order_of_arrival_and_people_make_their_session_first() {
             store::work_item::insert(tx, &theirs)
         })
         .unwrap();
-        assert_eq!(h.read(move |tx| store::work_item::first_user(tx, lane, Timestamp::from_micros(0))), Ok(Some(since)));
+        assert_eq!(
+            h.read(move |tx| store::work_item::first_user(tx, lane, Timestamp::from_micros(0))),
+            Ok(Some(since))
+        );
         let claimable = |h: &Harness| {
             let now = h.clock.now();
             h.read(move |tx| store::session::claimable(tx, now, now, 10)).unwrap()
