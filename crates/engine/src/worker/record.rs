@@ -129,26 +129,29 @@ pub async fn record_failure(cx: &Context, work: &Work, error: ModelError) -> Res
             let notice = Notice::Model { reason: in_words(&error) };
             notice::fault(cx, tx, session.id, MODEL_FAULT, &notice)
         };
-        let wait_ms = match &error {
+        // A model that answers with a refusal is not away: the row of failures ends there, and the
+        // back-off is that of the items.
+        let (wait_ms, failures) = match &error {
             ModelError::Retry { after, .. } => {
                 if failures >= cx.limits.model_fault_after {
                     tell(tx)?;
                 }
                 let asked = after.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
-                asked.max(backoff_ms(cx, failures))
+                (asked.max(backoff_ms(cx, failures)), failures)
             }
             ModelError::Authentication | ModelError::Quota => {
                 tell(tx)?;
-                cx.limits.retry_max_ms
+                (cx.limits.retry_max_ms, failures)
             }
             ModelError::Context => {
                 session::drop_history(tx, session.id, run.n + 1)?;
                 fail_items(cx, tx, &run, &text)?;
-                0
+                (0, 0)
             }
             ModelError::Refused | ModelError::Malformed(_) => {
+                let tried = work_item::claimed(tx, run.id)?.iter().map(|item| item.attempts).max();
                 fail_items(cx, tx, &run, &text)?;
-                backoff_ms(cx, failures)
+                (backoff_ms(cx, tried.unwrap_or(0).saturating_add(1)), 0)
             }
         };
         if matches!(
