@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use base::{Clock as _, SystemClock};
 use engine::pump::Hints;
 use engine::rest::Rest;
@@ -173,12 +172,26 @@ async fn play(args: DemoArgs, folder: &Path) -> anyhow::Result<()> {
 }
 
 /// An address that stays the same over all restarts of the server.
+///
+/// A port that the system would also give to outgoing connections could be taken while the server is
+/// down, so one below that range is tried until it is free.
 async fn free_address(wanted: SocketAddr) -> anyhow::Result<SocketAddr> {
-    let probe = TcpListener::bind(wanted)
-        .await
-        .with_context(|| format!("cannot listen on {wanted}; set another --listen"))?;
-    Ok(probe.local_addr()?)
+    let ids = base::IdSource::new(crate::seed()?);
+    for _ in 0..TRIES {
+        let port = match wanted.port() {
+            0 => PORTS.start + u16::from_be_bytes(ids.bytes()) % (PORTS.end - PORTS.start),
+            given => given,
+        };
+        let address = SocketAddr::new(wanted.ip(), port);
+        if TcpListener::bind(address).await.is_ok() {
+            return Ok(address);
+        }
+    }
+    anyhow::bail!("{wanted} is in use; set another --listen")
 }
+
+const PORTS: std::ops::Range<u16> = 15_000..32_000;
+const TRIES: u32 = 20;
 
 /// A temporary folder that goes with the demo.
 struct Folder(PathBuf);
