@@ -51,6 +51,11 @@ pub enum Notice<'a> {
         /// Which budget and how much, as `40 of 40 steps`.
         what: &'a str,
     },
+    /// The month's cap is reached: no run starts until it is raised or the month ends.
+    MonthCap {
+        /// How much, as `US$5.00 of US$5.00`.
+        what: &'a str,
+    },
     /// The model cannot be asked.
     Model {
         /// The class and remedy.
@@ -74,7 +79,15 @@ impl Notice<'_> {
             ),
             Notice::Budget { what } => {
                 format!(
-                    "Stopped: budget used up ({what}). What I reached is saved; send a message to go on."
+                    "Stopped: the budget of this one run is used up ({what}). What I reached is saved; \
+                     send a message to go on."
+                )
+            }
+            Notice::MonthCap { what } => {
+                format!(
+                    "On hold: this month's cap is used up ({what}). Everything is kept and goes on \
+                     next month. To go on now, raise the cap: under More on the page, or with \
+                     \"adjutant set --cap-usd AMOUNT\"."
                 )
             }
             Notice::Model { reason } => {

@@ -14,8 +14,8 @@ use store::session::SessionKind;
 use store::{OwnerTx, Result, StoreError};
 
 use crate::intake::{Incoming, accept};
+use crate::notice::MONTH_FAULT;
 use crate::setup::{self, Offer, session};
-use crate::worker::MONTH_FAULT;
 use crate::{Context, assemble};
 
 /// What came of a decision.
@@ -349,7 +349,7 @@ fn lift(tx: &mut OwnerTx<'_, '_>) -> Result<()> {
 /// The user asks for a code with which one more device of theirs can be paired.
 pub fn offer_code(cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device) -> Result<Offer> {
     // The code is a secret of few bits, so not even its digest is kept in the chain.
-    tx.audit(Some(device.principal), "offer code", device.id, None);
+    tx.audit(Some(device.principal), "offer", device.id, None);
     setup::offer_code(cx, tx)
 }
 

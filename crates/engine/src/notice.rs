@@ -20,6 +20,9 @@ pub(crate) struct About {
     pub late: bool,
 }
 
+/// The key of the fault that a month's cap is reached begins with this; the month follows.
+pub(crate) const MONTH_FAULT: &str = "month:";
+
 /// Writes a message; the delivery stage takes it from there.
 fn write(
     cx: &Context,

@@ -2,6 +2,7 @@
 
 use base::{Id as _, SessionId, Timestamp};
 use domain::Custody;
+use domain::schedule::{local_words, zone};
 use domain::state::Alarm;
 use domain::words::Notice;
 use store::session::Lease;

@@ -42,6 +42,7 @@ pub struct Request {
 statements! { "device":
     INSERT = insert Device, "";
     BY_TOKEN = hot select Device, "WHERE token_digest = $1 AND revoked_at IS NULL";
+    BY_ID = select Device, "WHERE id = $1 AND owner = $2";
     REVOKE = "UPDATE device SET revoked_at = $3 WHERE id = $1 AND owner = $2 AND revoked_at IS NULL";
     OFFER = "INSERT INTO pairing (code_digest, owner, expires_at) VALUES ($1, $2, $3)
         ON CONFLICT DO NOTHING";
@@ -67,6 +68,11 @@ pub fn insert(tx: &mut OwnerTx<'_, '_>, device: &Device) -> Result<()> {
 /// The device that a token belongs to, if it is not revoked.
 pub fn by_token(tx: &mut Tx<'_>, token_digest: Digest) -> Result<Option<Device>> {
     tx.one(&BY_TOKEN, params![token_digest])
+}
+
+/// One device of an owner, revoked or not.
+pub fn get(tx: &mut Tx<'_>, owner: OwnerId, id: DeviceId) -> Result<Device> {
+    tx.one(&BY_ID, params![id, owner])?.ok_or(StoreError::Missing("device"))
 }
 
 /// All devices of an owner.

@@ -78,6 +78,7 @@ statements! { "owner":
     INSERT_PRINCIPAL = insert Principal, "";
     PRINCIPAL = hot select Principal, "WHERE owner = $1 AND kind = $2";
     RENAME = "UPDATE owner SET name = $2, zone = $3 WHERE id = $1";
+    CAP = "UPDATE owner SET month_cap_micro_usd = $2 WHERE id = $1";
 }
 
 pub(crate) fn lock(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Head> {
@@ -128,6 +129,14 @@ pub fn principal(tx: &mut Tx<'_>, owner: OwnerId, kind: PrincipalKind) -> Result
 pub fn rename(tx: &mut crate::OwnerTx<'_, '_>, name: &str, zone: &str) -> Result<()> {
     let owner = tx.owner();
     tx.run(&RENAME, params![owner, name, zone])?;
+    tx.changed(owner);
+    Ok(())
+}
+
+/// Changes what a calendar month may cost.
+pub fn set_cap(tx: &mut crate::OwnerTx<'_, '_>, cap: MicroUsd) -> Result<()> {
+    let owner = tx.owner();
+    tx.run(&CAP, params![owner, cap])?;
     tx.changed(owner);
     Ok(())
 }

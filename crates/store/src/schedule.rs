@@ -51,6 +51,7 @@ statements! { "schedule":
         WHERE id = $1 AND state = 'active' AND next_slot = $5";
     OF_DUTY = hot select Schedule, "WHERE duty = $1 ORDER BY created_at, id";
     MOVE = "UPDATE schedule SET state = $2, next_slot = $3, moved_at = $4 WHERE id = $1";
+    REPLAN = "UPDATE schedule SET next_slot = $2 WHERE id = $1 AND state = 'active'";
     NEXT_DUE = hot "SELECT MIN(next_slot) FROM schedule WHERE state = 'active'";
 }
 
@@ -103,6 +104,14 @@ pub fn advance(
     let now = tx.now();
     tx.run(&MOVE, params![id, to, next_slot, now])?;
     tx.changed(id);
+    Ok(())
+}
+
+/// Gives an active schedule another next slot: the zone changed. It stays where it stands.
+pub fn replan(tx: &mut OwnerTx<'_, '_>, id: ScheduleId, next_slot: Timestamp) -> Result<()> {
+    if tx.run(&REPLAN, params![id, next_slot])? > 0 {
+        tx.changed(id);
+    }
     Ok(())
 }
 

@@ -78,6 +78,7 @@ statements! { "session":
     VOID = hot "UPDATE session SET holder = NULL, lease_until = NULL
         WHERE id = $1 AND lease_until <= $2";
     WAKE = hot "UPDATE session SET not_before = $2 WHERE id = $1 AND not_before > $2";
+    WAKE_ALL = "UPDATE session SET not_before = $2 WHERE owner = $1 AND not_before > $2";
     PUT_OFF = "UPDATE session SET not_before = $2 WHERE id = $1";
     DROP_HISTORY = "UPDATE session SET window_start = $2 WHERE id = $1";
     NEXT_RUN = hot "UPDATE session SET runs = runs + 1 WHERE id = $1 RETURNING runs - 1";
@@ -218,6 +219,12 @@ pub(crate) fn void_all_leases(connection: &rusqlite::Connection) -> Result<()> {
 pub fn wake(tx: &mut OwnerTx<'_, '_>, id: SessionId) -> Result<()> {
     let now = tx.now();
     tx.run(&WAKE, params![id, now]).map(|_| ())
+}
+
+/// Ends every back-off of the owner: what held all of them back is over.
+pub fn wake_all(tx: &mut OwnerTx<'_, '_>) -> Result<()> {
+    let (owner, now) = (tx.owner(), tx.now());
+    tx.run(&WAKE_ALL, params![owner, now]).map(|_| ())
 }
 
 /// Not to be claimed before a time.

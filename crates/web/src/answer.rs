@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use crate::page;
 use crate::problem::Problem;
 
-const OPENAPI: &str = include_str!("../openapi.json");
+/// The API's description, which the binary carries: an OpenAPI 3.1 document.
+pub const OPENAPI: &str = include_str!("../openapi.json");
 
 /// The page's index.
 pub(crate) async fn index() -> Response {

@@ -141,12 +141,12 @@ pub(crate) async fn pair(
     State(app): State<App>,
     Json(asked): Json<PairRequest>,
 ) -> Result<Response, Problem> {
-    let name = check_name(&asked.name)?;
+    let name = check_name("the device", &asked.name)?;
     let now = app.web.cx.clock.now();
     let tries = || app.tries.lock().unwrap_or_else(PoisonError::into_inner);
     if !tries().take(now) {
-        let detail =
-            "Too many wrong codes. Wait a minute, then make a new code with \"adjutant pair\".";
+        let detail = "Too many wrong codes. Wait a minute, then make a new code with \"adjutant pair\" where \
+             the server runs, or on a paired page under More.";
         return Err(Problem::too_many(detail, WINDOW_S));
     }
     let redeem = move |cx: &engine::Context, tx: &mut store::OwnerTx<'_, '_>| {
@@ -155,7 +155,7 @@ pub(crate) async fn pair(
     let paired = app.web.cx.write(app.web.owner, redeem).await?.ok_or_else(|| {
         Problem::forbidden(
             "This code is wrong, used or too old. Make a new one with \"adjutant pair\" where the \
-             server runs.",
+             server runs, or on a paired page under More.",
         )
     })?;
     let mut tries = tries();

@@ -9,6 +9,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use base::Id;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::App;
@@ -91,6 +92,11 @@ impl<T: Id> FromRequestParts<App> for Named<T> {
     }
 }
 
+/// A body without anything in it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Empty {}
+
 /// How many entries a list may have at most, and has if nothing else is asked.
 pub(crate) const PAGE_MAX: u32 = 500;
 
@@ -109,13 +115,13 @@ pub(crate) fn check_seq(asked: u64) -> Result<i64, Problem> {
 
 const NAME_CHARS_MAX: usize = 100;
 
-/// A device's name as a person writes it.
-pub(crate) fn check_name(name: &str) -> Result<String, Problem> {
+/// A name as a person writes it, of what `whose` says.
+pub(crate) fn check_name(whose: &str, name: &str) -> Result<String, Problem> {
     let name = name.trim();
     let length = name.chars().count();
     if length == 0 || length > NAME_CHARS_MAX || name.chars().any(char::is_control) {
         return Err(Problem::bad(format!(
-            "Give the device a name of 1 to {NAME_CHARS_MAX} characters on one line."
+            "Give {whose} a name of 1 to {NAME_CHARS_MAX} characters on one line."
         )));
     }
     Ok(name.to_owned())

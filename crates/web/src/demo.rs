@@ -3,11 +3,10 @@
 use axum::Json as Sent;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::App;
-use crate::body::Json;
+use crate::body::{Empty, Json};
 use crate::problem::Problem;
 
 /// Where the story stands.
@@ -15,11 +14,6 @@ pub(crate) async fn state(State(app): State<App>) -> Result<Sent<Value>, Problem
     let demo = app.web.demo.as_ref().ok_or_else(|| Problem::missing("demo"))?;
     Ok(Sent(demo.state()))
 }
-
-/// A body without anything in it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Empty {}
 
 /// Pulls the plug: the process ends here, most likely before it can answer.
 pub(crate) async fn plug(

@@ -26,12 +26,15 @@ pub(crate) struct Answer {
     pub draft: Option<BodyId>,
     /// The reason to close whose words belong in it.
     pub reason: Option<BodyId>,
+    /// What the agent is told at each of its schedules, in their order. Without them the draft has it.
+    #[serde(default)]
+    pub prompts: Vec<BodyId>,
 }
 
 impl Answer {
     /// An answer without content of anybody.
     pub(crate) fn plain(frame: Value) -> Self {
-        Answer { frame, draft: None, reason: None }
+        Answer { frame, draft: None, reason: None, prompts: Vec::new() }
     }
 }
 

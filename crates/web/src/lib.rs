@@ -12,6 +12,7 @@ mod body;
 mod changes;
 mod chat;
 mod demo;
+mod devices;
 mod duties;
 mod idempotent;
 mod me;
@@ -37,6 +38,8 @@ use engine::Context;
 use tokio::sync::{Semaphore, watch};
 
 use problem::Problem;
+
+pub use answer::OPENAPI;
 
 /// What the API needs from the process.
 #[derive(Clone)]
@@ -110,7 +113,7 @@ fn build(web: WebState, stop: Option<watch::Receiver<bool>>) -> Router {
 async fn bounded(State(app): State<App>, request: Request, next: Next) -> Response {
     let Ok(_permit) = app.requests.try_acquire() else {
         let detail = "Too many requests at once. Nothing happened; send this one again.";
-        return Problem::unavailable(detail).into_response();
+        return Problem::not_done(detail).into_response();
     };
     let limit = Duration::from_millis(ANSWER_MS);
     tokio::time::timeout(limit, next.run(request)).await.unwrap_or_else(|_| {

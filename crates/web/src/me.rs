@@ -1,11 +1,20 @@
-//! The server's health, and who is asking.
+//! The server's health, who is asking, and what they set for themselves.
 
 use axum::Json;
 use axum::extract::{Extension, State};
+use base::MicroUsd;
+use engine::Context;
+use engine::control::{self, Changed, Settings};
+use serde::Deserialize;
 use serde_json::{Value, json};
+use store::OwnerTx;
+use store::device::Device;
+use uuid::Uuid;
 
 use crate::App;
 use crate::auth::Caller;
+use crate::body::{self, check_name};
+use crate::idempotent::{Answer, Ask, Order, Outcome, write};
 use crate::problem::Problem;
 use crate::views;
 
@@ -46,4 +55,46 @@ pub(crate) async fn me(
         "now": now,
         "demo": app.web.demo.is_some(),
     })))
+}
+
+/// What the owner wants otherwise; what is not named stays as it is.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OwnerWrite {
+    id: Uuid,
+    name: Option<String>,
+    zone: Option<String>,
+    month_cap_micro_usd: Option<i64>,
+}
+
+/// The owner sets name, zone or cap. `GET /v1/me` has them.
+pub(crate) async fn set(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    body::Json(asked): body::Json<OwnerWrite>,
+) -> Result<Json<Value>, Problem> {
+    let OwnerWrite { id, name, zone, month_cap_micro_usd: cap } = asked;
+    if name.is_none() && zone.is_none() && cap.is_none() {
+        return Err(Problem::bad("Name what to set: name, zone or month_cap_micro_usd."));
+    }
+    if let Some(cap) = cap.filter(|cap| *cap < 0) {
+        return Err(Problem::bad(format!(
+            "month_cap_micro_usd is {cap}; name 0 or more millionths of a US dollar."
+        )));
+    }
+    if let Some(zone) = &zone {
+        domain::schedule::zone(zone).map_err(|error| Problem::bad(format!("{error}.")))?;
+    }
+    let name = name.map(|name| check_name("the owner", &name)).transpose()?;
+    let wish = Settings { name, zone, month_cap: cap.map(MicroUsd) };
+    let content = serde_json::to_vec(&wish).map_err(|error| Problem::bad(error.to_string()))?;
+    let ask = Ask { id, operation: "owner", target: None, content: vec![&content] };
+    let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
+        Ok(match control::settings(tx, device, &wish)? {
+            // Without the name: a kept answer holds no content.
+            Changed::Done => Outcome::Done(Answer::plain(json!({"seq": tx.seq()}))),
+            Changed::Conflict(what) => Outcome::Conflict(what),
+        })
+    };
+    Ok(Json(write(&app, caller, Order::InTurn, ask, work).await?.body))
 }

@@ -14,6 +14,17 @@ pub(crate) struct Problem {
     status: StatusCode,
     detail: String,
     retry_after_s: Option<u32>,
+    written: Written,
+}
+
+/// What a failed request may have written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Written {
+    /// Certainly nothing.
+    Nothing,
+    /// All of it or nothing: the same request with the same id tells.
+    Unknown,
 }
 
 /// The form on the wire.
@@ -23,6 +34,7 @@ struct Wire<'a> {
     title: &'a str,
     status: u16,
     detail: &'a str,
+    written: Written,
 }
 
 /// How soon a request that was not taken in may come again.
@@ -31,7 +43,7 @@ const MEDIA: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 impl Problem {
     fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Problem { status, detail: detail.into(), retry_after_s: None }
+        Problem { status, detail: detail.into(), retry_after_s: None, written: Written::Nothing }
     }
 
     /// 400: the request is not as the API describes it.
@@ -44,7 +56,8 @@ impl Problem {
         Problem::new(
             StatusCode::UNAUTHORIZED,
             "This needs the token of a paired device, as \"Authorization: Bearer <token>\". Pair this \
-             device: run \"adjutant pair\" where the server runs and enter the code.",
+             device: make a code with \"adjutant pair\" where the server runs, or on a paired page \
+             under More, and enter it here.",
         )
     }
 
@@ -88,10 +101,15 @@ impl Problem {
         Problem { retry_after_s: Some(retry_after_s), ..problem }
     }
 
-    /// 503: not done, or not known to be done; the same request again is safe.
-    pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
+    /// 503: certainly not done; the same request may go better later.
+    pub(crate) fn not_done(detail: impl Into<String>) -> Self {
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
         Problem { retry_after_s: Some(RETRY_AFTER_S), ..problem }
+    }
+
+    /// 503: not known to be done; the same request again is safe.
+    pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
+        Problem { written: Written::Unknown, ..Problem::not_done(detail) }
     }
 
     /// 500: a defect of this program; what it was stands in the log.
@@ -128,7 +146,7 @@ impl From<StoreError> for Problem {
                 "The store is busy or cannot be reached. Send the same request again, with the same \
                  id: it is done once.",
             ),
-            StoreError::Full => Problem::unavailable(
+            StoreError::Full => Problem::not_done(
                 "The disk of the server is full and nothing was written. Free some space, then send \
                  the same request again.",
             ),
@@ -156,6 +174,7 @@ impl IntoResponse for Problem {
             title: self.status.canonical_reason().unwrap_or("Refused"),
             status: self.status.as_u16(),
             detail: &self.detail,
+            written: self.written,
         };
         let mut response = (self.status, Json(wire)).into_response();
         let headers = response.headers_mut();
@@ -184,4 +203,24 @@ pub(crate) async fn uniform(request: Request, next: Next) -> Response {
         uniform.headers_mut().insert(header::ALLOW, allow);
     }
     uniform
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_whether_anything_can_have_been_written() {
+        let nothing = [
+            Problem::bad(""),
+            Problem::conflict(""),
+            Problem::too_many("", 1),
+            Problem::from(StoreError::Full),
+            Problem::from(StoreError::Refused(String::new())),
+        ];
+        let unknown = [StoreError::Busy, StoreError::OutcomeUnknown, StoreError::Closed];
+        assert!(nothing.iter().all(|problem| problem.written == Written::Nothing));
+        let unknown = unknown.map(Problem::from);
+        assert!(unknown.iter().all(|problem| problem.written == Written::Unknown));
+    }
 }

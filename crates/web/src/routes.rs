@@ -5,7 +5,9 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
-use crate::{App, answer, auth, changes, chat, demo, duties, me, messages, proposals, stream};
+use crate::{
+    App, answer, auth, changes, chat, demo, devices, duties, me, messages, proposals, stream,
+};
 
 /// The methods that the API uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,6 +75,10 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/openapi.json", Open, |m| on(m, answer::openapi)),
     route(Post, "/v1/pair", Open, |m| on(m, auth::pair)),
     route(Get, "/v1/me", Device, |m| on(m, me::me)),
+    route(Post, "/v1/owner", Device, |m| on(m, me::set)),
+    route(Post, "/v1/codes", Device, |m| on(m, devices::offer)),
+    route(Get, "/v1/devices", Device, |m| on(m, devices::list)),
+    route(Post, "/v1/devices/{id}/revoke", Device, |m| on(m, devices::revoke)),
     route(Post, "/v1/messages", Device, |m| on(m, messages::send)),
     route(Post, "/v1/receipts", Device, |m| on(m, messages::receipts)),
     route(Get, "/v1/chat", Device, |m| on(m, chat::list)),

@@ -66,6 +66,7 @@ pub(crate) fn duty(tx: &mut Tx<'_>, owner: &Owner, duty: &Duty) -> Result<Answer
         next_wake,
         last_run: runs.iter().find_map(|run| run.ended_at),
     };
+    let prompts = schedules.iter().map(|schedule| schedule.prompt).collect();
     let schedules: Vec<Value> = schedules.iter().map(schedule).collect::<Result<_>>()?;
     let frame = json!({
         "id": duty.id,
@@ -73,13 +74,14 @@ pub(crate) fn duty(tx: &mut Tx<'_>, owner: &Owner, duty: &Duty) -> Result<Answer
         "version": version.n,
         "created_at": duty.created_at,
         "next_wake": next_wake,
+        "ends_at": version.until_at,
         "waits": waits.iter().map(wait).collect::<Vec<_>>(),
         "schedules": schedules,
         "runs": runs.iter().map(run).collect::<Vec<_>>(),
         "spent_micro_usd": spent,
         "state_line": duty_line(facts, &zone),
     });
-    Ok(Answer { frame, draft: Some(version.content), reason: None })
+    Ok(Answer { frame, draft: Some(version.content), reason: None, prompts })
 }
 
 fn next_wake(duty: &Duty, schedules: &[Schedule], waits: &[Wait]) -> Option<Timestamp> {
@@ -149,9 +151,9 @@ pub(crate) fn proposal(
     };
     // A decided card keeps the first times that it showed when it was decided.
     let seen_at = if proposal.state == ProposalState::Open { now } else { proposal.moved_at };
-    let schedules = match proposal.kind {
-        ProposalKind::NewDuty => first_slots(tx, draft, &zone, seen_at)?,
-        ProposalKind::CloseDuty => Vec::new(),
+    let (schedules, ends_at) = match proposal.kind {
+        ProposalKind::NewDuty => plan(tx, draft, &zone, seen_at)?,
+        ProposalKind::CloseDuty => (Vec::new(), None),
     };
     let frame = json!({
         "id": proposal.id,
@@ -161,13 +163,14 @@ pub(crate) fn proposal(
         },
         "duty": proposal.duty,
         "schedules": schedules,
+        "ends_at": ends_at,
         "until": proposal.expires_at,
         "if_nothing": if_nothing(proposal.kind, &local_words(&zone, proposal.expires_at)),
         "digest": proposal.digest,
         "state": state,
         "created_at": proposal.created_at,
     });
-    Ok(Answer { frame, draft: Some(draft), reason })
+    Ok(Answer { frame, draft: Some(draft), reason, prompts: Vec::new() })
 }
 
 fn if_nothing(kind: ProposalKind, until: &str) -> String {
@@ -179,18 +182,20 @@ fn if_nothing(kind: ProposalKind, until: &str) -> String {
     }
 }
 
-fn first_slots(
+/// When a drafted duty would wake first, and when it would end.
+fn plan(
     tx: &mut Tx<'_>,
     draft: BodyId,
     zone: &jiff::tz::TimeZone,
     after: Timestamp,
-) -> Result<Vec<Value>> {
-    let draft = read_draft(tx, draft)?;
+) -> Result<(Vec<Value>, Option<Timestamp>)> {
+    let Some(draft) = read_draft(tx, draft)? else { return Ok((Vec::new(), None)) };
     let shown = |wakeup: &domain::draft::Wakeup| {
         let first = wakeup.rule.next_after(zone, after).ok();
         json!({"words": wakeup.rule.words(), "first": first})
     };
-    Ok(draft.map_or_else(Vec::new, |draft| draft.schedules.iter().map(shown).collect()))
+    let ends_at = draft.until_at().map_err(|e| corrupt("a draft's end", e))?;
+    Ok((draft.schedules.iter().map(shown).collect(), ends_at))
 }
 
 /// The draft in a body; `None` once it was erased.
@@ -207,12 +212,33 @@ struct Reason {
 
 const ERASED: &str = "(erased)";
 
-/// Puts the words of the bodies into an answer: title, goal and conditions of a draft, and for a
-/// closing the reason, which is what the person confirms.
+/// What the agent is told at each schedule, in their order.
+fn prompts(tx: &mut Tx<'_>, bodies: &[BodyId], draft: Option<&Draft>) -> Result<Vec<String>> {
+    if bodies.is_empty() {
+        let told = |wakeup: &domain::draft::Wakeup| wakeup.prompt.clone();
+        return Ok(draft.map_or_else(Vec::new, |draft| draft.schedules.iter().map(told).collect()));
+    }
+    let mut told = Vec::new();
+    for body in bodies {
+        let bytes = store::event::body(tx, *body)?;
+        told.push(bytes.map_or_else(
+            || ERASED.to_owned(),
+            |bytes| String::from_utf8_lossy(&bytes).into_owned(),
+        ));
+    }
+    Ok(told)
+}
+
+/// Puts the words of the bodies into an answer: title, goal, conditions and prompts of a draft, and
+/// for a closing the reason, which is what the person confirms.
 pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer) -> Result<Value> {
-    let Answer { mut frame, draft, reason } = answer;
+    let Answer { mut frame, draft, reason, prompts: bodies } = answer;
     let Some(body) = draft else { return Ok(frame) };
     let draft = read_draft(tx, body)?;
+    let mut told = prompts(tx, &bodies, draft.as_ref())?.into_iter();
+    for schedule in frame["schedules"].as_array_mut().into_iter().flatten() {
+        schedule["prompt"] = json!(told.next().unwrap_or_else(|| ERASED.to_owned()));
+    }
     let mut goal = draft.as_ref().map_or(ERASED, |draft| &draft.goal).to_owned();
     if let Some(body) = reason {
         let bytes = store::event::body(tx, body)?;

@@ -39,16 +39,13 @@ pub async fn claim(cx: &Context, owner: base::OwnerId, session: SessionId) -> Re
     Ok(Some(Work { lease, run, late, blocks: assembled.blocks, turn: assembled.turn }))
 }
 
-/// The key of a month's fault begins with this.
-pub(crate) const MONTH_FAULT: &str = "month:";
-
 fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: SessionId) -> Result<Option<(Lease, Run)>> {
     let owner = store::owner::locked(tx)?;
     let month = assemble::month(&owner, tx.now())?;
     let spent = store::ledger::month(tx, owner.id, &month)?.micro_usd;
     if assemble::is_capped(&owner, spent) {
         let what = format!("{spent} of {}", owner.month_cap_micro_usd);
-        let key = format!("{MONTH_FAULT}{month}");
+        let key = format!("{}{month}", notice::MONTH_FAULT);
         notice::fault(cx, tx, owner.main_session, &key, &Notice::MonthCap { what: &what })?;
         session::put_off(tx, id, tx.now().plus_ms(cx.limits.retry_max_ms))?;
         return Ok(None);

@@ -208,7 +208,7 @@ fn tokens_and_codes_are_in_no_answer_but_pairings_and_in_no_log() {
         Ask::post(format!("/v1/duties/{duty}/stop"), &json!({"id": server.id()})),
         Ask::post("/v1/receipts", &json!({"id": server.id(), "messages": [duty]})),
     ];
-    let reads = ["me", "chat", "changes", "duties", "proposals", "demo", "nothing"];
+    let reads = ["me", "chat", "changes", "devices", "duties", "proposals", "demo", "nothing"];
     asks.extend(reads.map(|path| Ask::get(format!("/v1/{path}"))));
     asks.extend(["/", "/health", "/openapi.json"].map(Ask::get));
     for ask in asks {

@@ -35,7 +35,9 @@ fn a_card_shows_what_is_confirmed_and_what_happens_otherwise() {
         "id": id, "kind": "new_duty", "duty": null, "title": draft()["title"], "goal": draft()["goal"],
         "conditions": draft()["conditions"],
         // 09:30 in Berlin, half an hour after the clock's 09:00 there.
-        "schedules": [{"words": "every day at 09:30", "first": "2026-11-30T08:30:00.000000Z"}],
+        "schedules": [{"words": "every day at 09:30", "first": "2026-11-30T08:30:00.000000Z",
+            "prompt": "Look at the feed."}],
+        "ends_at": "2026-12-24T17:00:00.000000Z",
         "until": "2026-12-01T08:00:00.000000Z",
         "if_nothing": "Nothing starts. The question ends on Tuesday 2026-12-01 09:00.",
         "digest": card["digest"], "state": "open", "created_at": "2026-11-30T08:00:00.000000Z",
@@ -99,6 +101,7 @@ fn a_closing_shows_its_reason_and_ends_the_duty() {
     let no = server.close_duty(of);
     let card = proposal(&server, &device, no);
     assert_eq!((&card["goal"], &card["duty"]), (&json!("It fell under 100."), &json!(duty)));
+    assert_eq!((&card["schedules"], &card["ends_at"]), (&json!([]), &Value::Null));
     assert_eq!(line("state_line"), "Waiting for your decision: is it done?");
     assert_eq!(decide(&server, &device, no, "decline", "").0, 200);
     assert_eq!(line("state"), "active");
@@ -127,8 +130,10 @@ fn a_stopped_duty_wakes_no_more_and_goes_on_from_its_next_slot() {
     let wanted = json!({
         "id": id, "title": draft()["title"], "state": "active", "version": 1, "goal": draft()["goal"],
         "conditions": draft()["conditions"], "created_at": "2026-11-30T08:00:00.000000Z",
-        "next_wake": "2026-11-30T08:30:00.000000Z", "waits": [],
+        "next_wake": "2026-11-30T08:30:00.000000Z", "ends_at": "2026-12-24T17:00:00.000000Z",
+        "waits": [],
         "schedules": [{"id": schedule["id"], "words": "every day at 09:30",
+            "prompt": "Look at the feed.",
             "next_slot": "2026-11-30T08:30:00.000000Z", "state": "active", "late_last": false}],
         "runs": [], "spent_micro_usd": 0,
         "state_line": "Waiting · first look Monday 2026-11-30 09:30",

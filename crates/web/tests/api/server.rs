@@ -46,7 +46,8 @@ call = [{ tool = "send_to_user", arguments = { text = "Hello yourself." } }]
 pub fn draft() -> Value {
     json!({"title": "Price watch", "goal": "Tell me when it falls under 100.",
         "conditions": [{"text": "The user ends it.", "evidence": "a message", "authority": "user"}],
-        "schedules": [{"kind": "daily", "at": "09:30", "prompt": "Look at the feed."}]})
+        "schedules": [{"kind": "daily", "at": "09:30", "prompt": "Look at the feed."}],
+        "until": "2026-12-24T18:00:00+01:00"})
 }
 
 /// A world without tools.
@@ -180,7 +181,7 @@ impl Server {
 
     /// A one-time code.
     pub fn code(&self) -> String {
-        self.write(setup::offer_code)
+        self.write(setup::offer_code).code
     }
 
     /// A new client-made id.

@@ -43,6 +43,8 @@ fn every_write(server: &Server, device: &Paired) -> Vec<Write> {
     let (yes, no, open) = (server.new_duty(), server.new_duty(), server.new_duty());
     let shown = digest(server, device, yes);
     let (m, r, s, g, c, d) = (id(), id(), id(), id(), id(), id());
+    let (o, v) = (id(), id());
+    let (lost, old) = (server.device("lost phone"), server.device("old phone"));
     let write = |name, path: String, body: Value, other: (String, Value), first| Write {
         name,
         path,
@@ -92,6 +94,20 @@ fn every_write(server: &Server, device: &Paired) -> Vec<Write> {
             200,
         ),
         write("decline", decline(no), json!({"id": d}), (decline(open), json!({"id": d})), 200),
+        write(
+            "owner",
+            "/v1/owner".to_owned(),
+            json!({"id": o, "name": "Mei"}),
+            ("/v1/owner".to_owned(), json!({"id": o, "zone": "Asia/Hong_Kong"})),
+            200,
+        ),
+        write(
+            "revoke",
+            format!("/v1/devices/{}/revoke", lost.id),
+            json!({"id": v}),
+            (format!("/v1/devices/{}/revoke", old.id), json!({"id": v})),
+            200,
+        ),
     ]
 }
 
@@ -178,6 +194,7 @@ fn words_of_a_kept_answer_can_be_erased() {
     wanted["title"] = json!("(erased)");
     wanted["goal"] = json!("(erased)");
     wanted["conditions"] = json!([]);
+    wanted["schedules"][0]["prompt"] = json!("(erased)");
     assert_eq!(again, wanted);
 }
 

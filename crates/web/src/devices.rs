@@ -1,0 +1,77 @@
+//! The owner's devices: which there are, one more, one less (DESIGN section 9).
+
+use axum::Json as Sent;
+use axum::extract::{Extension, State};
+use axum::http::StatusCode;
+use base::DeviceId;
+use engine::{Context, control};
+use serde_json::{Value, json};
+use store::OwnerTx;
+use store::device::Device;
+
+use crate::App;
+use crate::auth::Caller;
+use crate::body::{Empty, Json, Named};
+use crate::duties::Write;
+use crate::idempotent::{Answer, Ask, Order, Outcome, target, write};
+use crate::problem::Problem;
+
+fn view(device: &Device, caller: DeviceId) -> Value {
+    json!({
+        "id": device.id,
+        "name": device.name,
+        "created_at": device.created_at,
+        "revoked_at": device.revoked_at,
+        "this": device.id == caller,
+    })
+}
+
+/// All devices, revoked ones too, in order of pairing.
+pub(crate) async fn list(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Sent<Value>, Problem> {
+    let owner = caller.device.owner;
+    let all = app.web.cx.store.read(move |tx| store::device::all(tx, owner)).await?;
+    let shown: Vec<Value> = all.iter().map(|device| view(device, caller.device.id)).collect();
+    Ok(Sent(json!({"devices": shown})))
+}
+
+/// Ends a device's access. Like a stop it waits for nothing; the device's open streams end too.
+pub(crate) async fn revoke(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<DeviceId>,
+    Json(asked): Json<Write>,
+) -> Result<Sent<Value>, Problem> {
+    let ask = Ask { id: asked.id, operation: "revoke", target: target(id), content: Vec::new() };
+    // The name is the person's own word and stands in the device's row alone.
+    let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
+        let revoked = control::revoke(tx, device, id)?;
+        let kept = json!({"id": revoked.id, "revoked_at": revoked.revoked_at, "seq": tx.seq()});
+        Ok(Outcome::Done(Answer::plain(kept)))
+    };
+    Ok(Sent(write(&app, caller, Order::First, ask, work).await?.body))
+}
+
+/// Puts up a one-time code for one more device. The answer holds a secret, so it is not kept: asked
+/// again, there is another code, and the former one is void.
+pub(crate) async fn offer(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Json(Empty {}): Json<Empty>,
+) -> Result<(StatusCode, Sent<Value>), Problem> {
+    let (owner, token) = (caller.device.owner, caller.token);
+    let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>| {
+        // The token may have been revoked since the request came.
+        let device = store::device::by_token(tx, token)?;
+        device.map(|device| control::offer_code(cx, tx, &device)).transpose()
+    };
+    let offer = app.web.cx.write(owner, work).await?.ok_or_else(Problem::unauthorized)?;
+    let body = json!({
+        "code": offer.code,
+        "link": format!("http://{}/#code={}", app.web.listen, offer.code),
+        "expires_at": offer.expires_at,
+    });
+    Ok((StatusCode::CREATED, Sent(body)))
+}
