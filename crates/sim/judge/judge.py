@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The independent judge: reads histories that `sim` wrote and says whether every rule held.
 
-    judge.py HISTORY.jsonl...      one verdict as a JSON object; exit code 0 (held), 1 (broken), 2 (unreadable)
+    judge.py HISTORY.jsonl...      one verdict as a JSON object
+
+Ends with 0 (every rule held), 1 (a rule was broken) or 2 (the history cannot be read).
 
 A file may hold several histories one after the other, each from a line `begin` to a line `end`. The
 judge shares no code with the program: it knows the history's format and the rules, nothing else.
@@ -49,7 +51,7 @@ def rule(function):
 
 @rule
 def acknowledged_input_is_handled(history):
-    """P1, EVT-03, EVT-13: what was acknowledged is on record, and handled once or failed visibly."""
+    """P1, EVT-03, EVT-13: what was acknowledged is handled once or failed visibly."""
     events = {event["id"]: event for event in history.all("event")}
     known = {}
     for ack in history.said("ack"):
@@ -67,7 +69,8 @@ def acknowledged_input_is_handled(history):
         item, name = event["item"], f"event {event['id']} ({event['kind']})"
         if item["state"] == "failed":
             told = any(event["text"][:60] in text for text in notices)
-            withdrawn = event["duty"] in stopped and (event["disposition"] or "").startswith("recorded")
+            recorded = (event["disposition"] or "").startswith("recorded")
+            withdrawn = event["duty"] in stopped and recorded
             if not told and not withdrawn:
                 yield f"{name} failed and nobody was told"
         elif item["state"] != "done":
@@ -114,7 +117,7 @@ def no_journaled_step_is_asked_again(history):
         if key not in asked:
             yield f"step {key[1]} of run {key[0]} holds an answer that was never asked for"
         elif asked[key]["request"] != step["request"]:
-            yield f"step {key[1]} of run {key[0]} names another request than the last that was asked"
+            yield f"step {key[1]} of run {key[0]} names another request than was last asked"
         elif answers.get(key) != step["answer"]:
             yield f"step {key[1]} of run {key[0]} was asked again after it was journaled"
     for read in history.said("read"):
@@ -152,7 +155,7 @@ def fences_grow_and_hold(history):
                 yield f"session {session}: claim with fence {fence} after {newest[session]}"
             newest[session] = max(fence, newest.get(session, 0))
         elif fence != newest.get(session):
-            yield f"session {session}: fence {fence} committed though {newest.get(session)} was given out"
+            yield f"session {session}: fence {fence} committed after {newest.get(session)}"
 
 
 @rule
@@ -163,7 +166,8 @@ def changes_have_no_gaps(history):
             yield "the change sequence has gaps"
         for owner in history.all("owner"):
             if owner["change_seq"] != len(row["seqs"]):
-                yield f"the owner counts {owner['change_seq']} changes, {len(row['seqs'])} are on record"
+                found = len(row["seqs"])
+                yield f"the owner counts {owner['change_seq']} changes, and there are {found}"
     seqs = [line["seq"] for line in history.said("commit")]
     if seqs != sorted(set(seqs)):
         yield "commits were seen out of order or twice: something acknowledged was lost"
@@ -241,7 +245,8 @@ def slots(rule_, offset_s, after, until):
             "weekdays": day.weekday() < 5,
             "weekly": DAYS[day.weekday()] == (rule_.get("weekday") or "").lower(),
         }[rule_["kind"]]
-        at = int(datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone).timestamp()) * 1_000_000
+        local = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone)
+        at = int(local.timestamp()) * 1_000_000
         if named and after < at <= until:
             yield at
         day += timedelta(days=1)
@@ -333,7 +338,7 @@ def no_message_twice_none_lost(history):
 
 @rule
 def nothing_runs_while_stopped(history):
-    """While a duty is stopped no run of it begins or is taken up, and an open one ends at its next step."""
+    """While a duty is stopped no run of it begins or goes on, but for the step under way."""
     runs = {run["id"]: run for run in history.all("run")}
     for duty in history.all("duty"):
         spans, since = [], None
@@ -373,7 +378,8 @@ def prefixes_change_for_a_cause(history):
         changes = sorted(session["prefixes"], key=lambda change: change["run_n"])
         for change in changes:
             if "unexplained" in change["cause"] or not change["cause"]:
-                yield f"session {session['id']}: the prefix of run {change['run_n']} changed without a cause"
+                name = f"session {session['id']}, run {change['run_n']}"
+                yield f"{name}: the prefix changed without a cause"
         for run in history.all("run"):
             if run["session"] != session["id"]:
                 continue

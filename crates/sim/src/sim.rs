@@ -505,7 +505,9 @@ impl<'s> Sim<'s> {
                 }
                 Ok(())
             }
-            full => self.record(cx, worker, full),
+            full @ (Hands::Asked(..) | Hands::Called(..) | Hands::Ends(_)) => {
+                self.record(cx, worker, full)
+            }
         }
     }
 

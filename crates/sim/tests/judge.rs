@@ -1,0 +1,164 @@
+//! The judge holds good histories for good, and finds the one thing that is wrong with a bad one.
+
+use serde_json::{Value, json};
+use sim::{crash, judge, stories};
+
+fn history(name: &str) -> Vec<Value> {
+    let story = stories::all().into_iter().find(|story| story.name == name).unwrap();
+    let (ran, failure) = crash::one(&story, 1, &[], false, None);
+    assert_eq!(failure, None);
+    let text = ran.unwrap().history.text();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The rules that the judge finds broken.
+fn broken(lines: &[Value]) -> Vec<String> {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let verdict = judge::text(&text).unwrap();
+    let first = verdict["first"].as_array().unwrap_or_else(|| panic!("{verdict}"));
+    let mut rules: Vec<String> =
+        first.iter().map(|breach| breach["rule"].as_str().unwrap().to_owned()).collect();
+    rules.dedup();
+    rules
+}
+
+/// The first line that has all these fields.
+fn find<'l>(lines: &'l mut [Value], like: Value) -> &'l mut Value {
+    let fits =
+        |line: &Value| like.as_object().unwrap().iter().all(|(name, value)| &line[name] == value);
+    lines.iter_mut().find(|line| fits(line)).unwrap_or_else(|| panic!("no line like {like}"))
+}
+
+/// Spoils a good history of a story and names the rule that must be found broken.
+fn check(story: &str, rule: &str, spoil: impl FnOnce(&mut Vec<Value>)) {
+    let mut lines = history(story);
+    assert_eq!(broken(&lines), [""; 0], "{story} is good");
+    spoil(&mut lines);
+    let rules = broken(&lines);
+    assert!(rules.iter().any(|found| found == rule), "{rule} is not among {rules:?}");
+}
+
+#[test]
+fn an_input_that_is_lost_or_left() {
+    check("burst", "acknowledged_input_is_handled", |lines| {
+        let ack = find(lines, json!({"t": "ack"}))["event"].clone();
+        lines.retain(|line| line["noun"] != "event" || line["id"] != ack);
+    });
+    check("burst", "acknowledged_input_is_handled", |lines| {
+        find(lines, json!({"noun": "event"}))["item"]["state"] = json!("pending");
+    });
+    check("poison", "acknowledged_input_is_handled", |lines| {
+        lines.retain(|line| {
+            line["noun"] != "message" || !line["text"].as_str().unwrap().contains("gave up")
+        });
+    });
+}
+
+#[test]
+fn an_event_on_record_twice() {
+    check("burst", "sources_name_an_event_once", |lines| {
+        let twin = find(lines, json!({"noun": "event"})).clone();
+        lines.insert(lines.len() - 1, twin);
+    });
+}
+
+#[test]
+fn a_step_asked_again() {
+    check("burst", "no_journaled_step_is_asked_again", |lines| {
+        let at = lines.iter().position(|line| line["t"] == "answer").unwrap();
+        let (ask, mut answer) = (lines[at - 1].clone(), lines[at].clone());
+        assert_eq!(ask["t"], "ask");
+        answer["answer"] = json!("another");
+        lines.splice(at + 4..at + 4, [ask, answer]);
+    });
+}
+
+#[test]
+fn two_runs_at_once() {
+    check("waits", "one_run_at_a_time", |lines| {
+        let session = find(lines, json!({"noun": "run", "n": 1}))["session"].clone();
+        let start = find(lines, json!({"noun": "run", "n": 1}))["started"].as_i64().unwrap();
+        find(lines, json!({"noun": "run", "n": 0, "session": session}))["ended"] = json!(start + 1);
+    });
+}
+
+#[test]
+fn an_old_fence_that_commits() {
+    check("waits", "fences_grow_and_hold", |lines| {
+        let last = lines.iter_mut().rfind(|line| line["t"] == "record").unwrap();
+        last["fence"] = json!(1);
+    });
+    check("waits", "fences_grow_and_hold", |lines| {
+        let last = lines.iter_mut().rfind(|line| line["t"] == "claim").unwrap();
+        last["fence"] = json!(1);
+    });
+}
+
+#[test]
+fn a_gap_in_the_changes() {
+    check("burst", "changes_have_no_gaps", |lines| {
+        find(lines, json!({"noun": "changes"}))["seqs"].as_array_mut().unwrap().remove(3);
+    });
+}
+
+#[test]
+fn an_audit_entry_that_was_edited() {
+    check("days", "the_audit_chain_is_whole", |lines| {
+        find(lines, json!({"noun": "audit", "n": 2}))["verb"] = json!("declined");
+    });
+}
+
+#[test]
+fn a_wait_that_wakes_after_its_end() {
+    check("waits", "waits_end_once", |lines| {
+        find(lines, json!({"noun": "wait", "state": "timed_out"}))["state"] = json!("cancelled");
+    });
+}
+
+#[test]
+fn a_slot_that_fires_never_or_unmarked() {
+    check("watch", "each_slot_fires_once", |lines| {
+        let slot = find(lines, json!({"kind": "schedule_due"}))["id"].clone();
+        lines.retain(|line| line["id"] != slot);
+    });
+    check("down", "each_slot_fires_once", |lines| {
+        find(lines, json!({"kind": "schedule_due", "late": true}))["late"] = json!(false);
+    });
+}
+
+#[test]
+fn a_message_twice_or_lost() {
+    check("days", "no_message_twice_none_lost", |lines| {
+        let twin = find(lines, json!({"noun": "message", "kind": "agent"})).clone();
+        lines.insert(lines.len() - 1, twin);
+    });
+    check("days", "no_message_twice_none_lost", |lines| {
+        let id = find(lines, json!({"noun": "message", "kind": "agent"}))["id"].clone();
+        lines.retain(|line| line["id"] != id);
+    });
+}
+
+#[test]
+fn a_run_of_a_stopped_duty() {
+    check("stop", "nothing_runs_while_stopped", |lines| {
+        let stop = find(lines, json!({"t": "stop"}));
+        let (duty, at) = (stop["duty"].clone(), stop["at"].as_i64().unwrap());
+        let last = lines.iter_mut().rfind(|line| line["noun"] == "run" && line["duty"] == duty);
+        last.unwrap()["started"] = json!(at + 1_000_000);
+    });
+}
+
+#[test]
+fn a_prefix_without_a_cause() {
+    check("burst", "prefixes_change_for_a_cause", |lines| {
+        let session = find(lines, json!({"noun": "session", "kind": "main"}));
+        session["prefixes"][0]["cause"] = json!("unexplained");
+    });
+}
+
+#[test]
+fn a_run_left_open() {
+    check("burst", "what_is_open_belongs_to_a_person", |lines| {
+        find(lines, json!({"noun": "run", "state": "completed"}))["state"] = json!("lost");
+    });
+}
