@@ -1,5 +1,7 @@
 //! The judge holds good histories for good, and finds the one thing that is wrong with a bad one.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use serde_json::{Value, json};
 use sim::{crash, judge, stories};
 
@@ -23,7 +25,7 @@ fn broken(lines: &[Value]) -> Vec<String> {
 }
 
 /// The first line that has all these fields.
-fn find<'l>(lines: &'l mut [Value], like: Value) -> &'l mut Value {
+fn find(lines: &mut [Value], like: Value) -> &mut Value {
     let fits =
         |line: &Value| like.as_object().unwrap().iter().all(|(name, value)| &line[name] == value);
     lines.iter_mut().find(|line| fits(line)).unwrap_or_else(|| panic!("no line like {like}"))

@@ -1,5 +1,7 @@
 //! The stories in peace, at every crash point, by seed, and on both engines.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use sim::crash;
 use sim::judge;
 use sim::stories;
