@@ -13,5 +13,6 @@ pub mod sim;
 pub mod stories;
 pub mod story;
 
+mod crew;
 mod person;
 mod world;

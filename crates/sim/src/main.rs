@@ -8,8 +8,9 @@ use anyhow::{Context as _, bail};
 use base::{Clock as _, SystemClock, Timestamp};
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
-use sim::crash::{self, Tally};
+use sim::crash::{self, Failure, Tally};
 use sim::judge;
+use sim::sim::Ran;
 use sim::stories;
 use sim::story::Story;
 
@@ -90,38 +91,9 @@ fn main() -> anyhow::Result<ExitCode> {
             true
         }
         Command::Run { story, seed, postgres, faults, crash_at, history } => {
-            let url = match postgres {
-                false => None,
-                true => Some(testkit::postgres::TestPostgres::start()?),
-            };
-            let mut fine = true;
-            let mut kept = String::new();
-            for story in chosen(&story)? {
-                let database = url.as_ref().map(|server| server.database()).transpose()?;
-                let (ran, failure) = crash::one(&story, seed, &crash_at, faults, database);
-                let text = ran.as_ref().map(|ran| ran.history.text()).unwrap_or_default();
-                kept.push_str(&text);
-                let verdict = if text.is_empty() { Value::Null } else { judge::text(&text)? };
-                fine &= failure.is_none() && judge::held(&verdict);
-                let hash = ran.as_ref().map(|ran| ran.history.hash().to_string());
-                let points = ran.as_ref().map_or(0, |ran| ran.points);
-                let what = failure.map(|failure| failure.what);
-                let words = format!(
-                    "{:10} seed {seed} hash {} points {points} judge {} {}",
-                    story.name,
-                    hash.as_deref().unwrap_or("none"),
-                    verdict["verdict"],
-                    what.as_deref().unwrap_or("as told"),
-                );
-                out.line(&words, || {
-                    json!({"story": story.name, "seed": seed, "hash": hash, "points": points,
-                        "failure": what, "verdict": verdict})
-                })?;
-            }
-            if let Some(path) = history {
-                std::fs::write(&path, kept).with_context(|| path.display().to_string())?;
-            }
-            fine
+            let one =
+                |story: &Story, database| crash::one(story, seed, &crash_at, faults, database);
+            run(&out, chosen(&story)?, postgres, history, one)?
         }
         Command::Crash { story, seed } => {
             let mut fine = true;
@@ -143,6 +115,44 @@ fn main() -> anyhow::Result<ExitCode> {
         }
     };
     Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs stories once each, prints their hashes, and keeps the histories if that is wanted.
+fn run(
+    out: &Out,
+    stories: Vec<Story>,
+    postgres: bool,
+    history: Option<PathBuf>,
+    one: impl Fn(&Story, Option<String>) -> (Option<Ran>, Option<Failure>),
+) -> anyhow::Result<bool> {
+    let server = postgres.then(testkit::postgres::TestPostgres::start).transpose()?;
+    let (mut fine, mut kept) = (true, String::new());
+    for story in stories {
+        let database = server.as_ref().map(|server| server.database()).transpose()?;
+        let (ran, failure) = one(&story, database);
+        let text = ran.as_ref().map(|ran| ran.history.text()).unwrap_or_default();
+        kept.push_str(&text);
+        let verdict = if text.is_empty() { Value::Null } else { judge::text(&text)? };
+        fine &= failure.is_none() && judge::held(&verdict);
+        let hash = ran.as_ref().map(|ran| ran.history.hash().to_string());
+        let points = ran.as_ref().map_or(0, |ran| ran.points);
+        let what = failure.map(|failure| failure.what);
+        let words = format!(
+            "{:10} hash {} points {points} judge {} {}",
+            story.name,
+            hash.as_deref().unwrap_or("none"),
+            verdict["verdict"],
+            what.as_deref().unwrap_or("as told"),
+        );
+        out.line(&words, || {
+            json!({"story": story.name, "hash": hash, "points": points, "failure": what,
+                "verdict": verdict})
+        })?;
+    }
+    if let Some(path) = history {
+        std::fs::write(&path, kept).with_context(|| path.display().to_string())?;
+    }
+    Ok(fine)
 }
 
 fn soak(out: &mut Out, story: &str, from: u64, seeds: u64) -> anyhow::Result<bool> {
