@@ -37,7 +37,8 @@ pub fn route(cx: &Context, tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result
             }
             match belongs_to {
                 None => belongs_to = Some(wait.session),
-                // The event goes to one lane; every further wait is told by an event of its own.
+                Some(lane) if lane == wait.session => {}
+                // The event goes to one lane; a wait of another is told by an event of its own.
                 Some(_) => announce(cx, tx, &event, &wait)?,
             }
         }
