@@ -266,7 +266,8 @@ def each_slot_fires_once(history):
             if words[0] == "schedule" and words[1] == schedule["id"]:
                 fired[int(words[2])] = event
         start = max([schedule["created"]] + [c["at"] for c in pauses if c["t"] == "resume"])
-        due = list(slots(schedule["rule"], begin["utc_offset_s"], schedule["created"], last))
+        end = last if schedule["until"] is None else min(last, schedule["until"])
+        due = list(slots(schedule["rule"], begin["utc_offset_s"], schedule["created"], end))
         for slot, event in fired.items():
             if slot not in due:
                 yield f"{name} fired at {slot}, which is no slot of it"
@@ -283,11 +284,11 @@ def each_slot_fires_once(history):
             missed = re.search(r"stands for (\d+) earlier", event["text"])
             count = int(missed.group(1)) if missed else 0
             covered |= set([s for s in due if s < slot][-count:] if count else [])
-        if schedule["state"] == "active":
+        if schedule["state"] in ("active", "expired"):
             for slot in due:
                 if slot > start and slot not in covered and slot < last - MINUTE:
                     yield f"{name}: slot {slot} never fired"
-            if schedule["next"] <= last - MINUTE:
+            if schedule["state"] == "active" and schedule["next"] <= last - MINUTE:
                 yield f"{name}: its next slot has passed"
         stops = [c["at"] for c in pauses if c["t"] == "stop"]
         for slot in due:

@@ -16,7 +16,7 @@ const START: Timestamp = Timestamp::from_micros(1_803_855_600_000_000);
 
 /// All stories.
 pub fn all() -> Vec<Story> {
-    vec![watch(), days(), burst(), waits(), outages(), down(), poison(), stop()]
+    vec![watch(), days(), burst(), waits(), outages(), down(), ends(), poison(), stop()]
 }
 
 const CARD: &str = "Start this duty? Price watch: Look at the price feed each morning. Tell the user \
@@ -281,6 +281,30 @@ fn down() -> Story {
                 outcome.records.told().iter().filter(|(_, t, _)| *t == late).map(|t| t.2).collect();
             same("marked late", &told_late, &vec![true])?;
             same("items", &outcome.records.items(WorkItemState::Done), &5)
+        },
+        ..watch()
+    }
+}
+
+/// Down across the end of a duty's schedule: the last slot is caught up, and no slot after the end.
+fn ends() -> Story {
+    Story {
+        name: "ends",
+        about: "down across the last day of a schedule: its last slot is caught up and none after it",
+        script: include_str!("../stories/ends.toml"),
+        end_ms: 8 * DAY_MS,
+        acts: vec![
+            (When::At(1_000), Act::Send("Please look at the price feed each morning")),
+            (When::Card(MINUTE_MS), Act::Confirm),
+            // After Tuesday's slot, until Friday at noon; the end is on Wednesday.
+            (When::At(29 * HOUR_MS), Act::Down(3 * DAY_MS)),
+        ],
+        check: |outcome| {
+            use MessageKind::{Agent, Notice};
+            let late = "Late, for Wednesday 2027-03-03: the price is 103.8.";
+            told(outcome, &[(Notice, CARD), (Agent, late)])?;
+            let states = outcome.records.schedule_states();
+            same("schedules", &states, &vec![ScheduleState::Expired])
         },
         ..watch()
     }

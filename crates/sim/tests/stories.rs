@@ -56,6 +56,7 @@ crashes! {
     crashes_in_outages_1: "outages", 1, 4;
     crashes_in_outages_2: "outages", 3, 4;
     crashes_around_a_downtime: "down", 1, 2;
+    crashes_at_the_end_of_a_schedule: "ends", 1, 2;
     crashes_beside_poison: "poison", 1, 2;
     crashes_around_a_stop: "stop", 1, 2;
     crashes_in_a_fortnight: "watch", 3, 22;
