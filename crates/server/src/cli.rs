@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use base::{DutyId, EventId, ProposalId};
+use base::{DeviceId, DutyId, EventId, MicroUsd, ProposalId};
 use clap::{Args, Parser, Subcommand};
 
 const CODES: &str = "Exit codes: 0 ok, 1 error, 2 wrong usage, 3 server not reachable, \
@@ -72,11 +72,23 @@ adjutant confirm 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01 --yes --digest 7f83b165…
     /// Live through some days of a duty in a few minutes, with crashes, without any account
     #[command(after_help = "Example:\n  adjutant demo\n  adjutant demo --unattended --kills 5")]
     Demo(DemoArgs),
-    /// Pair this command line with a server, by a code
-    #[command(after_help = "On the machine that serves no pairing is needed: the token is in the \
-data folder.\n\nExample:\n  adjutant pair ABCD-EFGH --name laptop")]
+    /// Make a code for one more device, or pair this command line by a code
+    #[command(after_help = "Without CODE it prints a link and a code that work once, for 15 \
+minutes. With CODE it pairs this command line; on the machine that serves that is not needed: the \
+token is in the data folder.\n\nExample:\n  adjutant pair\n  \
+adjutant pair ABCD-EFGH --name laptop")]
     Pair(PairArgs),
-    /// Print the OpenAPI document of the running server
+    /// List the devices that may speak for you
+    #[command(after_help = "Example:\n  adjutant devices --json")]
+    Devices(Json),
+    /// End a device's access at once
+    #[command(after_help = "Example:\n  adjutant revoke 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Revoke(RevokeArgs),
+    /// Show or change your name, time zone and the month's cap
+    #[command(after_help = "Without options it shows them.\n\nExample:\n  adjutant set\n  \
+adjutant set --zone Asia/Hong_Kong --cap-usd 30")]
+    Set(SetArgs),
+    /// Print the OpenAPI document of the HTTP API; no server is needed
     #[command(after_help = "Example:\n  adjutant openapi > openapi.json")]
     Openapi(Json),
     /// Fake vendors for tests and the demo
@@ -161,6 +173,44 @@ pub struct ChangeArgs {
     pub json: Json,
 }
 
+/// Arguments of `revoke`.
+#[derive(Debug, Args)]
+pub struct RevokeArgs {
+    /// Id of the device, as `adjutant devices` shows it
+    pub device: DeviceId,
+    /// How it is repeated.
+    #[command(flatten)]
+    pub repeat: RepeatArgs,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Arguments of `set`.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// How the agent addresses you
+    #[arg(long)]
+    pub name: Option<String>,
+    /// IANA time zone; schedules move to it from now on
+    #[arg(long)]
+    pub zone: Option<String>,
+    /// What the models may cost in a calendar month, in US dollars; 0 allows only what is free
+    #[arg(long, value_name = "AMOUNT", value_parser = dollars)]
+    pub cap_usd: Option<MicroUsd>,
+    /// How it is repeated.
+    #[command(flatten)]
+    pub repeat: RepeatArgs,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+fn dollars(text: &str) -> Result<MicroUsd, String> {
+    let wrong = || "write US dollars with at most six decimals, such as 30 or 2.50".to_owned();
+    crate::config::micro_usd(text).ok_or_else(wrong)
+}
+
 /// Arguments of `confirm`.
 #[derive(Debug, Args)]
 pub struct ConfirmArgs {
@@ -221,10 +271,10 @@ pub struct DemoArgs {
 /// Arguments of `pair`.
 #[derive(Debug, Args)]
 pub struct PairArgs {
-    /// The code that a paired device or the server shows
-    pub code: String,
+    /// The code that a paired device or the server shows; without it a new one is made
+    pub code: Option<String>,
     /// How this device is called in the list of devices
-    #[arg(long, default_value = "command line")]
+    #[arg(long, default_value = "command line", requires = "code")]
     pub name: String,
     /// Output.
     #[command(flatten)]
@@ -294,6 +344,9 @@ mod tests {
             "doctor",
             "demo",
             "pair",
+            "devices",
+            "revoke",
+            "set",
             "openapi",
             "fake",
             "fake model",

@@ -16,6 +16,8 @@ use model::OutputField;
 use section::{KEYS, Section, join};
 use serde::Serialize;
 
+pub use section::micro_usd;
+
 /// Environment variables as a parameter, so that tests need not change the process.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 

@@ -10,17 +10,22 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use connect::{ConnectError, ConnectLimits, Connectors};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::client::{self, Client, ClientError, Endpoint};
 use crate::config::{Config, ConfigError, Database, Env, KeySource, McpConfig, ModelConfig};
+use crate::serve;
 
 /// Less free space than this fails, and twice this is a warning.
 const DISK_FREE_BYTES_MIN: u64 = 512 << 20;
 /// How long the model and a program's `--version` may take.
 const MODEL_MS: u64 = 15_000;
 const VERSION_MS: u64 = 5_000;
+/// How long a tool server may take to start, and again to list its tools; then all of them together.
+const TOOL_START_MS: u64 = 10_000;
+const TOOLS_MS: u64 = 25_000;
 /// Bytes of the model list that are read.
 const MODEL_LIST_BYTES_MAX: usize = 4 << 20;
 
@@ -104,7 +109,7 @@ pub async fn examine(config: &Result<Config, ConfigError>, env: Env<'_>) -> Vec<
     checks.push(page());
     checks.push(data_folder(&config.data_dir));
     checks.push(disk_space(config));
-    checks.extend(config.mcp.iter().map(|server| tool_server(server, env)));
+    checks.extend(tool_servers(config, env).await);
     match http {
         Ok(http) => checks.extend(server(config, http, env).await),
         Err(error) => {
@@ -344,9 +349,9 @@ fn disk_space(config: &Config) -> Check {
     }
 }
 
-/// Whether the program of a tool server is there, its script too, and its manifest.
+/// Whether the program of a tool server is there, and its script too.
 fn tool_server(server: &McpConfig, env: Env<'_>) -> Check {
-    let name = format!("tool server {}", server.name);
+    let name = tool_server_name(&server.name);
     let command = server.command.display();
     let fail = |found: String, remedy: String| Check::new(&name, Verdict::Failed, found, remedy);
     let Some(program) = find_program(&server.command, env) else {
@@ -362,12 +367,6 @@ fn tool_server(server: &McpConfig, env: Env<'_>) -> Check {
         .find(|arg| interpreted && Path::new(arg).is_absolute() && !Path::new(arg).exists());
     if let Some(script) = script {
         return fail(format!("{script} is not there"), "correct mcp.args".into());
-    }
-    if let Some(manifest) = &server.manifest
-        && let Err(error) = std::fs::read_to_string(manifest)
-    {
-        let found = format!("its manifest {} cannot be read ({error})", manifest.display());
-        return fail(found, "correct mcp.manifest".into());
     }
     let version = match interpreted.then(|| version(&program)) {
         Some(Ok(version)) => format!(" ({version})"),
@@ -387,6 +386,66 @@ fn tool_server(server: &McpConfig, env: Env<'_>) -> Check {
             "write a manifest and name it as mcp.manifest",
         ),
     }
+}
+
+/// Every tool server: its program and its manifest, and then whether it starts and offers what the
+/// manifest names. One without a manifest is never started, since nothing of it may be called.
+async fn tool_servers(config: &Config, env: Env<'_>) -> Vec<Check> {
+    let (mut checks, mut sound) = (Vec::new(), Vec::new());
+    for server in &config.mcp {
+        let mut check = tool_server(server, env);
+        if check.verdict == Verdict::Ok {
+            match serve::connector(server) {
+                Ok(connector) => sound.push(connector),
+                Err(error) => check = Check::from_error(&check.name, &one_line(&error.to_string())),
+            }
+        }
+        checks.push(check);
+    }
+    let limits = ConnectLimits { start_ms: TOOL_START_MS, ..ConnectLimits::from(&config.limits) };
+    let connectors = match Connectors::new(sound, limits) {
+        Ok(connectors) => connectors,
+        Err(error) => {
+            checks.push(Check::from_error("tool servers", &error.to_string()));
+            return checks;
+        }
+    };
+    let limit = Duration::from_millis(TOOLS_MS);
+    let started = tokio::time::timeout(limit, connectors.check()).await.unwrap_or_default();
+    for check in checks.iter_mut().filter(|check| check.verdict == Verdict::Ok) {
+        let result = started.iter().find(|(name, _)| check.name == tool_server_name(name));
+        *check = match result {
+            Some((_, Ok(()))) => {
+                Check::ok(&check.name, format!("{}; it starts and has every tool", check.found))
+            }
+            Some((_, Err(error))) => not_started(&check.name, error),
+            None => Check::new(
+                &check.name,
+                Verdict::Failed,
+                format!("no tool server answered within {} s", TOOLS_MS / 1_000),
+                "run its command by hand: it must speak MCP on stdin and stdout",
+            ),
+        };
+    }
+    connectors.shutdown().await;
+    checks
+}
+
+fn tool_server_name(name: &str) -> String {
+    format!("tool server {name}")
+}
+
+/// Why a server does not do; the text of the error is the fact and then the remedy.
+fn not_started(name: &str, error: &ConnectError) -> Check {
+    let text = one_line(&error.to_string());
+    let (found, remedy) = text.split_once(". ").unwrap_or((&text, "read the message"));
+    let stopped = matches!(error, ConnectError::Stopped { .. });
+    let look = "run its command by hand and read what it writes to stderr";
+    Check::new(name, Verdict::Failed, found, if stopped { look } else { remedy })
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn find_program(command: &Path, env: Env<'_>) -> Option<PathBuf> {

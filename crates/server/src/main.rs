@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use base::{IdSource, SystemClock};
 use clap::Parser as _;
 use cli::{Cli, Command};
-use client::{Change, Client, ClientError, Endpoint, Exit, Repeat, Screen, TailOptions};
+use client::{Change, Client, ClientError, Endpoint, Exit, Repeat, Screen, TailOptions, Wish};
 use config::Config;
 
 fn main() -> ExitCode {
@@ -50,9 +50,10 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let checks = runtime.block_on(doctor::examine(&config, &env));
             let text = doctor::report(&checks, config.as_ref().ok(), args.json);
-            std::io::stdout().lock().write_all(text.as_bytes())?;
+            print(&text)?;
             Ok(if checks.iter().any(doctor::Check::failed) { Exit::Error } else { Exit::Ok })
         }
+        Command::Openapi(args) => print(&client::openapi(args.json)).map(|()| Exit::Ok),
         command @ (Command::Send(_)
         | Command::Tail(_)
         | Command::Duties(_)
@@ -62,11 +63,21 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         | Command::Stop(_)
         | Command::Resume(_)
         | Command::Pair(_)
-        | Command::Openapi(_)) => {
+        | Command::Devices(_)
+        | Command::Revoke(_)
+        | Command::Set(_)) => {
             let config = config(cli.config.as_deref())?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(ask_server(command, &config, &env))
         }
+    }
+}
+
+/// Writes to standard output; a reader that has seen enough and left is no error.
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -87,7 +98,7 @@ async fn ask_server(
         json,
     };
     let http = client::http_client()?;
-    let without_token = matches!(command, Command::Pair(_) | Command::Openapi(_));
+    let without_token = matches!(&command, Command::Pair(args) if args.code.is_some());
     let endpoint = match without_token {
         true => Endpoint::open(config, env),
         false => client::find_within(config, env, &http, wait_s(&command)).await,
@@ -146,11 +157,25 @@ async fn dispatch(
             let (duty, repeat) = (args.duty.to_string(), repeat(args.repeat));
             client::change_duty(client, &duty, Change::Resume, repeat, screen).await
         }
-        Command::Pair(args) => {
-            client::pair(client, &args.code, &args.name, &config.token_file(), screen).await
+        Command::Pair(args) => match args.code {
+            Some(code) => {
+                client::pair(client, &code, &args.name, &config.token_file(), screen).await
+            }
+            None => client::offer_code(client, screen).await,
+        },
+        Command::Devices(_) => client::devices(client, screen).await,
+        Command::Revoke(args) => {
+            client::revoke(client, &args.device.to_string(), repeat(args.repeat), screen).await
         }
-        Command::Openapi(_) => client::openapi(client, screen).await,
-        Command::Serve(_) | Command::Demo(_) | Command::Fake { .. } | Command::Doctor(_) => {
+        Command::Set(args) => {
+            let wish = Wish { name: args.name, zone: args.zone, cap: args.cap_usd };
+            client::set(client, wish, repeat(args.repeat), screen).await
+        }
+        Command::Serve(_)
+        | Command::Demo(_)
+        | Command::Fake { .. }
+        | Command::Doctor(_)
+        | Command::Openapi(_) => {
             Err(ClientError::Usage("this command does not ask the server".into()))
         }
     }
@@ -161,12 +186,15 @@ fn wait_s(command: &Command) -> u64 {
     match command {
         Command::Send(args) => args.repeat.wait,
         Command::Stop(args) | Command::Resume(args) => args.repeat.wait,
+        Command::Revoke(args) => args.repeat.wait,
+        Command::Set(args) => args.repeat.wait,
         Command::Tail(_) => cli::WAIT_S,
         Command::Duties(_)
         | Command::Duty(_)
         | Command::Confirm(_)
         | Command::Decline(_)
         | Command::Pair(_)
+        | Command::Devices(_)
         | Command::Openapi(_)
         | Command::Doctor(_)
         | Command::Demo(_)
@@ -179,7 +207,12 @@ fn wants_json(command: &Command) -> bool {
     match command {
         Command::Send(args) => args.json.json,
         Command::Tail(args) => args.json.json,
-        Command::Duties(args) | Command::Doctor(args) | Command::Openapi(args) => args.json,
+        Command::Duties(args)
+        | Command::Devices(args)
+        | Command::Doctor(args)
+        | Command::Openapi(args) => args.json,
+        Command::Revoke(args) => args.json.json,
+        Command::Set(args) => args.json.json,
         Command::Duty(args) => args.json.json,
         Command::Confirm(args) => args.json.json,
         Command::Decline(args) => args.json.json,

@@ -6,23 +6,22 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use base::{Clock, IdSource, SystemClock};
 use connect::{ConnectLimits, Connectors, Manifest, ServerConfig};
 use engine::pump::Hints;
 use engine::setup::Seed;
 use model::{OpenAiChat, OpenAiSettings, Prices};
+use store::device::Device;
 use store::{Options, Store};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::config::{Config, Database, ModelConfig};
+use crate::config::{Config, Database, McpConfig, ModelConfig};
 use crate::demo::Stage;
 
 /// Runs the server until it is told to stop. `stage` is set when the demo started it.
 pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()> {
-    private_folder(&config.data_dir)
-        .with_context(|| format!("cannot make the data folder {}", config.data_dir.display()))?;
+    private_folder(&config.data_dir).map_err(|error| data_folder(&error, &config.data_dir))?;
     let _lock = lock(&config.data_dir)?;
     let clock: Arc<dyn Clock> = match &stage {
         Some(stage) => stage.clock.clone(),
@@ -51,8 +50,11 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
         zone: config.owner.zone.clone().unwrap_or_else(|| "UTC".into()),
     };
     let owner = engine::setup::owner(&cx, seed).await?;
-    let listener = TcpListener::bind(config.listen).await.with_context(|| {
-        format!("cannot listen on {}; set another `listen` or stop what uses it", config.listen)
+    let listener = TcpListener::bind(config.listen).await.map_err(|error| {
+        let at = config.listen;
+        anyhow::anyhow!(
+            "cannot listen on {at} ({error}); set another `listen` or stop what uses it"
+        )
     })?;
     let listen = listener.local_addr()?;
     welcome(&cx, &config, owner.id, listen).await?;
@@ -84,19 +86,26 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
     Ok(())
 }
 
+/// Something in the data folder cannot be written: the fact, its cause, the remedy.
+fn data_folder(error: &std::io::Error, path: &Path) -> anyhow::Error {
+    let path = path.display();
+    anyhow::anyhow!("cannot write {path} ({error}); set data_dir to a folder that is yours")
+}
+
 /// One process per data folder: SQLite's leases rest on it.
 fn lock(data_dir: &Path) -> anyhow::Result<File> {
     let path = data_dir.join("lock");
-    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    let file = File::create(&path).map_err(|error| data_folder(&error, &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => anyhow::bail!(
             "another adjutant uses {}; stop it, or set another data_dir",
             data_dir.display()
         ),
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("cannot lock {}", path.display()))
-        }
+        Err(TryLockError::Error(error)) => anyhow::bail!(
+            "cannot lock {} ({error}); set data_dir to a folder on a disk of this machine",
+            path.display()
+        ),
     }
 }
 
@@ -153,24 +162,32 @@ fn output_tokens(model: &ModelConfig) -> u32 {
 }
 
 fn connectors(config: &Config) -> anyhow::Result<Vec<ServerConfig>> {
-    let read = |mcp: &crate::config::McpConfig| -> anyhow::Result<ServerConfig> {
-        let manifest = match &mcp.manifest {
-            None => Manifest::parse("")?,
-            Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read the manifest {}", path.display()))?;
-                Manifest::parse(&text).with_context(|| format!("in {}", path.display()))?
-            }
-        };
-        Ok(ServerConfig {
-            name: mcp.name.clone(),
-            command: mcp.command.display().to_string(),
-            args: mcp.args.clone(),
-            env: mcp.env.iter().map(|(k, v)| (k.clone(), v.expose().to_owned())).collect(),
-            manifest,
-        })
+    config.mcp.iter().map(connector).collect()
+}
+
+/// One tool server with its manifest, read and checked.
+pub fn connector(mcp: &McpConfig) -> anyhow::Result<ServerConfig> {
+    let manifest = match &mcp.manifest {
+        None => Manifest::parse("")?,
+        Some(path) => {
+            let shown = path.display();
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                anyhow::anyhow!(
+                    "its manifest {shown} cannot be read ({error}); correct mcp.manifest"
+                )
+            })?;
+            Manifest::parse(&text).map_err(|error| {
+                anyhow::anyhow!("its manifest {shown}: {error}; correct that file")
+            })?
+        }
     };
-    config.mcp.iter().map(read).collect()
+    Ok(ServerConfig {
+        name: mcp.name.clone(),
+        command: mcp.command.display().to_string(),
+        args: mcp.args.clone(),
+        env: mcp.env.iter().map(|(k, v)| (k.clone(), v.expose().to_owned())).collect(),
+        manifest,
+    })
 }
 
 /// Leaves the command line its token, and prints a one-time link while no other device is paired.
@@ -182,22 +199,24 @@ async fn welcome(
 ) -> anyhow::Result<()> {
     let devices = cx.store.read(move |tx| store::device::all(tx, owner)).await?;
     let file = config.token_file();
-    if devices.is_empty() || !file.exists() {
+    // Whoever can write here may speak for the owner: a token that is lost, or was revoked because it
+    // had become known, is replaced by another one.
+    if !is_known(&devices, &file) {
         let paired =
             cx.write(owner, |cx, tx| engine::setup::add_device(cx, tx, COMMAND_LINE)).await?;
-        write_private(&file, paired.token.expose())
-            .with_context(|| format!("cannot write {}", file.display()))?;
+        write_private(&file, paired.token.expose()).map_err(|error| data_folder(&error, &file))?;
     }
     let mut out = std::io::stdout().lock();
     writeln!(out, "adjutant {} listens on http://{listen}", env!("CARGO_PKG_VERSION"))?;
     if !web::page::AVAILABLE {
         writeln!(
             out,
-            "This build has no page (npm was missing); the command line does everything."
+            "This build has no page (npm was missing at its build); the command line does everything."
         )?;
     }
     drop(out);
-    if devices.iter().all(|device| device.name == COMMAND_LINE) {
+    let others = |device: &&Device| device.revoked_at.is_none() && device.name != COMMAND_LINE;
+    if devices.iter().filter(others).count() == 0 {
         let code = cx.write(owner, engine::setup::offer_code).await?.code;
         let mut out = std::io::stdout().lock();
         writeln!(out, "To pair a browser, open this link within 15 minutes; it works once:")?;
@@ -208,6 +227,13 @@ async fn welcome(
 }
 
 const COMMAND_LINE: &str = "command line";
+
+/// Whether the token in the file is that of a device that has access.
+fn is_known(devices: &[Device], file: &Path) -> bool {
+    let Ok(token) = std::fs::read_to_string(file) else { return false };
+    let token = base::Digest::of(token.trim().as_bytes());
+    devices.iter().any(|device| device.revoked_at.is_none() && device.token_digest == token)
+}
 
 /// The records are nobody else's: only this user can enter the folder.
 fn private_folder(path: &Path) -> std::io::Result<()> {

@@ -57,7 +57,8 @@ pub async fn confirm(
     let body = json!({"id": id, "digest": card.digest});
     let repeat = format!("adjutant confirm {proposal} --id {id} --digest {}", card.digest);
     let lost = GiveUp {
-        never_left: "Not confirmed",
+        no_connection: "Not confirmed",
+        not_done: "Not confirmed",
         unknown: "Not known whether it was confirmed",
         repeat,
     };
@@ -74,7 +75,8 @@ pub async fn decline(
 ) -> Result<(), ClientError> {
     let id = id.unwrap_or_else(|| client.new_id());
     let lost = GiveUp {
-        never_left: "Not declined",
+        no_connection: "Not declined",
+        not_done: "Not declined",
         unknown: "Not known whether it was declined",
         repeat: format!("adjutant decline {proposal} --id {id}"),
     };

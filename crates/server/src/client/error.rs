@@ -38,8 +38,10 @@ pub enum ClientError {
     /// A write that was given up, and how to go on without doing it twice.
     #[error("{done}: {source}\nRepeat it safely with: {repeat}")]
     GivenUp {
-        /// "not sent", or that it is not known.
+        /// "Not sent", or that it is not known.
         done: &'static str,
+        /// Whether it is certain that nothing was written.
+        certain: bool,
         /// The last failure.
         source: Box<ClientError>,
         /// The whole command with the same id.
@@ -71,7 +73,8 @@ pub enum ClientError {
     /// The server does not know the token.
     #[error(
         "the server refused the token from {origin}: {detail}\nIf the data folder was replaced, \
-         use the one the server uses (--config), or pair again with: adjutant pair CODE"
+         use the one the server uses (--config). If this device was revoked, remove that token, then \
+         pair again with: adjutant pair CODE"
     )]
     TokenRefused {
         /// The file or the variable.
@@ -99,6 +102,8 @@ pub enum ClientError {
         status: u16,
         /// What it said.
         detail: String,
+        /// Whether it said that nothing was written.
+        nothing_written: bool,
     },
     /// The answer is none that this program knows.
     #[error("an answer from {path} was not understood ({reason}); are both of one version?")]
@@ -137,12 +142,31 @@ impl ClientError {
         }
     }
 
+    /// Whether a write that failed so has certainly changed nothing.
+    pub fn nothing_written(&self) -> bool {
+        match self {
+            ClientError::NotRunning { .. }
+            | ClientError::Refused { .. }
+            | ClientError::TokenMissing { .. }
+            | ClientError::TokenMode { .. }
+            | ClientError::TokenRefused { .. }
+            | ClientError::Stale(_)
+            | ClientError::Usage(_) => true,
+            ClientError::Server { nothing_written: certain, .. }
+            | ClientError::GivenUp { certain, .. } => *certain,
+            ClientError::NoAnswer { .. } | ClientError::Garbled { .. } | ClientError::Output(_) => {
+                false
+            }
+        }
+    }
+
     /// Exit code and the one-word name of the error in `--json`.
     pub fn class(&self) -> (Exit, &'static str) {
         match self {
             ClientError::NotRunning { .. } => (Exit::Unreachable, "not_running"),
             ClientError::NoAnswer { .. } => (Exit::Unreachable, "no_answer"),
-            ClientError::GivenUp { .. } => (Exit::Unreachable, "given_up"),
+            ClientError::GivenUp { certain: true, source, .. } => (source.class().0, "given_up"),
+            ClientError::GivenUp { certain: false, .. } => (Exit::Unreachable, "given_up"),
             ClientError::TokenMissing { .. } => (Exit::Refused, "token_missing"),
             ClientError::TokenMode { .. } => (Exit::Refused, "token_mode"),
             ClientError::TokenRefused { .. } => (Exit::Refused, "token_refused"),

@@ -237,7 +237,11 @@ impl Client {
             status if status.is_client_error() => {
                 ClientError::Refused { status: status.as_u16(), title, detail }
             }
-            status => ClientError::Server { status: status.as_u16(), detail },
+            status => ClientError::Server {
+                status: status.as_u16(),
+                detail,
+                nothing_written: text("written").as_deref() == Some("nothing"),
+            },
         }
     }
 

@@ -2,6 +2,7 @@
 //! decisions; it holds no state and no rule of its own (CLI-01).
 
 mod decide;
+mod devices;
 mod error;
 mod http;
 mod show;
@@ -13,6 +14,7 @@ mod write;
 pub mod tests;
 
 pub use decide::{Answer, confirm, decline};
+pub use devices::{Wish, devices, offer_code, revoke, set};
 pub use error::{ClientError, Exit};
 pub use http::{Client, Endpoint, find_within, http_client};
 pub use show::Screen;
@@ -43,11 +45,12 @@ pub async fn duty(client: &Client, id: &str, screen: &mut Screen<'_>) -> Result<
     show_duty(client, value, screen).await
 }
 
-/// The OpenAPI document of the running server.
-pub async fn openapi(client: &Client, screen: &mut Screen<'_>) -> Result<(), ClientError> {
-    let value = client.get(&["openapi.json"], &[]).await?;
-    let pretty = serde_json::to_string_pretty(&value).unwrap_or_else(|_| value.to_string());
-    screen.result(&value, &format!("{pretty}\n"))
+/// The OpenAPI document, which this program carries.
+pub fn openapi(json: bool) -> String {
+    match serde_json::from_str::<Value>(web::OPENAPI) {
+        Ok(value) if json => format!("{value}\n"),
+        Ok(_) | Err(_) => web::OPENAPI.to_owned(),
+    }
 }
 
 async fn show_duty(

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::error::ClientError;
-use super::wire::{Condition, Duty, Entry, Proposal, Speaker};
+use super::wire::{Condition, Device, Duty, Entry, Me, Proposal, Speaker};
 
 /// Where a command writes, and whether a person is there to answer.
 pub struct Screen<'a> {
@@ -75,7 +75,8 @@ pub fn plain(text: &str) -> String {
 }
 
 /// One line of the conversation with its state word, or only the new state of one shown before.
-pub fn entry(entry: &Entry, times: &Times, shown_before: bool) -> String {
+/// `open`: the card that it carries can still be decided.
+pub fn entry(entry: &Entry, times: &Times, shown_before: bool, open: bool) -> String {
     let who = match entry.kind {
         Speaker::User => "you",
         Speaker::Agent => "adjutant",
@@ -92,7 +93,7 @@ pub fn entry(entry: &Entry, times: &Times, shown_before: bool) -> String {
     let late = if entry.late { ", late" } else { "" };
     let text = plain(&entry.text).replace('\n', "\n    ");
     let mut line = format!("{at}  {who} [{state}{late}]  {text}\n");
-    if let Some(id) = &entry.proposal {
+    if let Some(id) = entry.proposal.as_ref().filter(|_| open) {
         let id = plain(id);
         let _ = writeln!(line, "    Needs your decision: adjutant confirm {id}");
     }
@@ -139,6 +140,7 @@ pub fn duty(duty: &Duty, times: &Times) -> String {
         plain(&duty.goal),
     );
     conditions(&mut text, &duty.conditions);
+    let _ = writeln!(text, "Ends     {}", ends(duty.ends_at, times));
     if !duty.schedules.is_empty() {
         text.push_str("Wakes\n");
     }
@@ -147,6 +149,7 @@ pub fn duty(duty: &Duty, times: &Times) -> String {
         let (words, state) = (plain(&schedule.words), plain(&schedule.state));
         let next = times.or_dash(schedule.next_slot);
         let _ = writeln!(text, "  - {words} [{state}{late}], next {next}");
+        prompt(&mut text, "    ", &schedule.prompt);
     }
     if !duty.waits.is_empty() {
         text.push_str("Waits for\n");
@@ -190,12 +193,55 @@ pub fn card(card: &Proposal, times: &Times) -> String {
     for schedule in &card.schedules {
         let first = times.or_dash(schedule.first);
         let _ = writeln!(text, "Wakes    {}, first {first}", plain(&schedule.words));
+        prompt(&mut text, "         ", &schedule.prompt);
+    }
+    if card.kind == "new_duty" {
+        let _ = writeln!(text, "Ends     {}", ends(card.ends_at, times));
     }
     let _ = writeln!(text, "Deadline {}", times.or_dash(card.until));
     let _ = writeln!(text, "If you do nothing: {}", plain(&card.if_nothing));
     let _ = writeln!(text, "Card     {} [{}]", plain(&card.id), plain(&card.state));
     let _ = writeln!(text, "Digest   {}", plain(&card.digest));
     text
+}
+
+/// What the agent is told at a wake-up, under its line.
+fn prompt(text: &mut String, indent: &str, prompt: &str) {
+    if !prompt.is_empty() {
+        let prompt = plain(prompt).replace('\n', &format!("\n{indent}      "));
+        let _ = writeln!(text, "{indent}Task: {prompt}");
+    }
+}
+
+fn ends(at: Option<Timestamp>, times: &Times) -> String {
+    at.map_or_else(|| "when you confirm that it is done, or stop it".into(), |at| times.show(at))
+}
+
+/// One device a line, its name last, since its width is not known.
+pub fn devices(devices: &[Device], times: &Times) -> String {
+    let mut text = format!("{:36}  {:16}  {:24}  NAME\n", "ID", "PAIRED", "STATE");
+    for device in devices {
+        let state = match (device.revoked_at, device.this) {
+            (Some(at), _) => format!("revoked {}", times.show(at)),
+            (None, true) => "this device".into(),
+            (None, false) => "paired".into(),
+        };
+        let _ = writeln!(
+            text,
+            "{:36}  {:16}  {state:24}  {}",
+            plain(&device.id),
+            times.show(device.created_at),
+            plain(&device.name).replace('\n', " "),
+        );
+    }
+    text
+}
+
+/// What the person set for themselves.
+pub fn settings(me: &Me) -> String {
+    let cap = me.month.cap_micro_usd.map_or_else(|| "no cap".into(), |cap| format!("of {cap}"));
+    let (name, zone, spent) = (plain(&me.name), plain(&me.zone), me.month.micro_usd);
+    format!("Name   {name}\nZone   {zone}\nMonth  {spent} {cap}\n")
 }
 
 fn conditions(text: &mut String, conditions: &[Condition]) {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::error::ClientError;
 use super::http::Client;
 use super::show::{self, Screen, Times};
-use super::wire::{Changes, Chat, Entry, Me, Speaker};
+use super::wire::{Changes, Chat, Entry, Me, Proposal, Speaker};
 use super::{fetch, understand};
 
 /// First wait before a new connection; doubles up to the longest.
@@ -128,7 +128,10 @@ impl Tail<'_> {
             return Ok(());
         }
         let page: Chat = fetch(self.client, &["v1", "chat"], &[("limit", limit)]).await?;
-        page.entries.into_iter().try_for_each(|entry| self.show(screen, entry))
+        for entry in page.entries {
+            self.show(screen, entry).await?;
+        }
+        Ok(())
     }
 
     /// Fetches what changed after `cursor`, page by page; the cursor moves once a page is shown.
@@ -182,7 +185,7 @@ impl Tail<'_> {
             let page: Chat = fetch(self.client, &["v1", "chat"], &query).await?;
             let last = page.entries.last().and_then(|entry| entry.get("seq")?.as_i64());
             for entry in page.entries {
-                self.show(screen, entry)?;
+                self.show(screen, entry).await?;
             }
             self.send_receipts(screen).await?;
             match last {
@@ -200,7 +203,7 @@ impl Tail<'_> {
     ) -> Result<(), ClientError> {
         match noun {
             "message" | "event" => match self.client.get(&["v1", "chat", id], &[]).await {
-                Ok(value) => self.show(screen, value),
+                Ok(value) => self.show(screen, value).await,
                 // Most events are no part of the conversation.
                 Err(ClientError::Refused { status: 404, .. }) => Ok(()),
                 Err(error) => Err(error),
@@ -209,8 +212,22 @@ impl Tail<'_> {
         }
     }
 
-    fn show(&mut self, screen: &mut Screen<'_>, value: Value) -> Result<(), ClientError> {
+    /// Whether a card can still be decided: one that cannot asks for nothing.
+    async fn is_open(&self, id: &str) -> Result<bool, ClientError> {
+        match fetch::<Proposal>(self.client, &["v1", "proposals", id], &[]).await {
+            Ok(card) => Ok(card.state == "open"),
+            Err(ClientError::Refused { status: 404, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn show(&mut self, screen: &mut Screen<'_>, value: Value) -> Result<(), ClientError> {
         let entry: Entry = understand("/v1/chat", value.clone())?;
+        // Asked before the entry counts as shown: if this fails, it is shown after a new connection.
+        let open = match &entry.proposal {
+            Some(id) if !screen.json && !self.shown.knows(&entry.id) => self.is_open(id).await?,
+            Some(_) | None => false,
+        };
         let before = self.shown.put(&entry.id, &entry.state);
         let ours = matches!(entry.kind, Speaker::Agent | Speaker::Notice);
         let worth_showing = match before.as_deref() {
@@ -220,7 +237,7 @@ impl Tail<'_> {
             Some(_) => screen.json || !ours || entry.state != "delivered",
         };
         if worth_showing {
-            let text = show::entry(&entry, &self.times, before.is_some());
+            let text = show::entry(&entry, &self.times, before.is_some(), open);
             screen.result(&value, &text)?;
         }
         let settled = matches!(entry.state.as_str(), "delivered" | "dropped");
@@ -275,6 +292,10 @@ struct Shown {
 }
 
 impl Shown {
+    fn knows(&self, id: &str) -> bool {
+        self.states.contains_key(id)
+    }
+
     /// Remembers the state; returns the one before, if the entry was shown.
     fn put(&mut self, id: &str, state: &str) -> Option<String> {
         let before = self.states.insert(id.to_string(), state.to_string());

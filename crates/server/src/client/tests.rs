@@ -1,5 +1,6 @@
 //! The command line against a server that follows the contract, breaks connections and says no.
 
+mod devices;
 pub mod peer;
 
 use std::io::Write;
@@ -99,6 +100,8 @@ fn a_message_whose_answer_was_lost_goes_again_with_the_same_id() {
     let answer: Value = serde_json::from_str(&ended.out).expect("one JSON object");
     assert_eq!(answer, json!({"id": id, "event": "e-1", "seq": 11}));
     assert_eq!(ended.exit, Exit::Ok);
+    let text = run(false, None, async |screen| super::send(&client, "Hi", repeat, screen).await);
+    assert_eq!(text.out, "Received, not read yet.\n", "one id is shown, and it is shown before");
 }
 
 #[test]
@@ -125,6 +128,25 @@ fn a_message_that_is_given_up_says_whether_it_may_have_arrived() {
     assert_eq!(nobody.exit, Exit::Unreachable);
     let start = "start it with: adjutant serve";
     assert_eq!(nobody.error, format!("Not sent: no server at {url}; {start}\n{again}"));
+
+    let full = "The disk of the server is full and nothing was written. Free some space.";
+    let peer = Peer::start(move |_| {
+        Reply::Json(503, json!({"title": "Unavailable", "detail": full, "written": "nothing"}))
+    });
+    let certain = try_at(&peer.url);
+    let wanted = format!("Not sent: the server failed (503): {full}\n{again}");
+    assert_eq!((certain.exit, certain.error), (Exit::Error, wanted));
+    // Once an attempt may have been carried out, a later certain failure does not make that certain.
+    let mut first = true;
+    let peer = Peer::start(move |_| match std::mem::take(&mut first) {
+        true => Reply::Drop,
+        false => Reply::Json(503, json!({"detail": full, "written": "nothing"})),
+    });
+    let client = client(&peer.url);
+    let repeat = Repeat { id: Some(id), wait_s: 1 };
+    let doubt = run(false, None, async |screen| super::send(&client, "Hi", repeat, screen).await);
+    assert_eq!(doubt.exit, Exit::Unreachable);
+    assert!(doubt.error.starts_with("Not known whether it was sent"), "{}", doubt.error);
 }
 
 #[test]
@@ -138,7 +160,8 @@ fn refusals_keep_the_words_of_the_server_and_are_not_repeated() {
             Exit::Refused,
             "the server refused the token from the test: that id holds another \
           text; use a new one\nIf the data folder was replaced, use the one the server uses \
-          (--config), or pair again with: adjutant pair CODE",
+          (--config). If this device was revoked, remove that token, then pair again with: adjutant \
+          pair CODE",
         ),
     ];
     for (status, exit, error) in cases {
@@ -156,8 +179,8 @@ fn card(state: &str) -> Value {
     json!({"id": CARD, "kind": "new_duty", "duty": null, "title": "Kyoto fare",
         "goal": "Know when the fare drops", "conditions": [{"text": "below 300",
         "evidence": "a quote", "authority": "the airline"}], "schedules": [{
-        "words": "every day at 9",
-        "first": "2026-12-01T01:00:00Z"}], "until": null, "if_nothing": "nothing is watched",
+        "words": "every day at 9", "prompt": "Look at the fare.\nNothing else.",
+        "first": "2026-12-01T01:00:00Z"}], "ends_at": "2026-12-24T10:00:00Z", "until": null, "if_nothing": "nothing is watched",
         "digest": "d1", "state": state, "created_at": "2026-11-30T08:00:00Z"})
 }
 
@@ -167,6 +190,9 @@ Goal     Know when the fare drops
 Done when
   - below 300; evidence: a quote; authority: the airline
 Wakes    every day at 9, first Tue 01 Dec 09:00
+         Task: Look at the fare.
+               Nothing else.
+Ends     Thu 24 Dec 18:00
 Deadline -
 If you do nothing: nothing is watched
 Card     01900000-0000-7000-8000-00000000c001 [open]
@@ -251,7 +277,8 @@ fn duty() -> Value {
         "goal": "Know when", "conditions": [{"text": "below 300", "evidence": "a quote",
         "authority": "the airline"}], "created_at": "2026-11-30T08:00:00Z", "next_wake": null,
         "waits": [{"id": "w", "kind": "reply", "key": "Ms Lau", "due_at": "2026-12-03T02:00:00Z",
-        "state": "open"}], "schedules": [{"id": "s", "words": "every day at 9", "next_slot":
+        "state": "open"}], "schedules": [{"id": "s", "words": "every day at 9",
+        "prompt": "Look at the fare.", "next_slot":
         "2026-12-01T01:00:00Z", "state": "paused", "late_last": true}], "runs": [{"id": "r",
         "state": "done", "started_at": "2026-11-30T08:00:05Z", "ended_at": null, "steps": 3,
         "input_tokens": 1200, "output_tokens": 80, "micro_usd": 20_000}],
@@ -279,8 +306,10 @@ Spent    US$0.02
 Goal     Know when
 Done when
   - below 300; evidence: a quote; authority: the airline
+Ends     when you confirm that it is done, or stop it
 Wakes
   - every day at 9 [paused, the last one late], next Tue 01 Dec 09:00
+    Task: Look at the fare.
 Waits for
   - reply Ms Lau [open], until Thu 03 Dec 10:00
 Runs, newest first
@@ -295,6 +324,12 @@ Runs, newest first
     });
     assert_eq!(ended.exit, Exit::Unreachable);
     assert!(ended.error.starts_with("Not stopped yet – no connection"), "{}", ended.error);
+    let full = Peer::start(|_| Reply::Json(503, json!({"detail": "full", "written": "nothing"})));
+    let full = self::client(&full.url);
+    let ended = run(false, None, async |screen| {
+        super::change_duty(&full, DUTY, Change::Stop, ONCE, screen).await
+    });
+    assert!(ended.error.starts_with("Not stopped yet: the server failed"), "{}", ended.error);
 }
 
 #[test]
@@ -493,7 +528,7 @@ fn the_token_is_taken_from_a_file_that_nobody_else_can_read() {
             })
             .map_err(|error| error.to_string())
     };
-    let file = folder.join("./cli.token").display().to_string();
+    let file = folder.join("cli.token").display().to_string();
     assert_eq!(
         find(&|_| None),
         Err(format!(

@@ -12,6 +12,40 @@ pub struct Me {
     pub zone: String,
     /// Latest change.
     pub seq: i64,
+    /// How the agent addresses the person.
+    #[serde(default)]
+    pub name: String,
+    /// What the month has cost so far.
+    #[serde(default)]
+    pub month: Month,
+}
+
+/// A month's cost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Month {
+    /// So far.
+    #[serde(default)]
+    pub micro_usd: MicroUsd,
+    /// At most.
+    #[serde(default)]
+    pub cap_micro_usd: Option<MicroUsd>,
+}
+
+/// Something that may speak for the person.
+#[derive(Debug, Deserialize)]
+pub struct Device {
+    /// Its id.
+    pub id: String,
+    /// As the person named it.
+    pub name: String,
+    /// When it was paired.
+    pub created_at: Timestamp,
+    /// When its access ended.
+    #[serde(default)]
+    pub revoked_at: Option<Timestamp>,
+    /// Whether it is this one.
+    #[serde(default)]
+    pub this: bool,
 }
 
 /// One line of the conversation.
@@ -131,6 +165,9 @@ pub struct Duty {
     /// When it wakes by itself.
     #[serde(default)]
     pub schedules: Vec<Schedule>,
+    /// After this it wakes no more.
+    #[serde(default)]
+    pub ends_at: Option<Timestamp>,
     /// Newest runs.
     #[serde(default)]
     pub runs: Vec<Run>,
@@ -159,6 +196,9 @@ pub struct Wait {
 pub struct Schedule {
     /// In words.
     pub words: String,
+    /// What the agent is told then.
+    #[serde(default)]
+    pub prompt: String,
     /// The next one.
     #[serde(default)]
     pub next_slot: Option<Timestamp>,
@@ -208,7 +248,10 @@ pub struct Proposal {
     /// When it wakes.
     #[serde(default)]
     pub schedules: Vec<PlannedSchedule>,
-    /// How long it runs.
+    /// After this the duty would wake no more.
+    #[serde(default)]
+    pub ends_at: Option<Timestamp>,
+    /// When the question ends.
     #[serde(default)]
     pub until: Option<Timestamp>,
     /// What happens if nobody answers.
@@ -225,6 +268,9 @@ pub struct Proposal {
 pub struct PlannedSchedule {
     /// In words.
     pub words: String,
+    /// What the agent is told then.
+    #[serde(default)]
+    pub prompt: String,
     /// The first one.
     #[serde(default)]
     pub first: Option<Timestamp>,

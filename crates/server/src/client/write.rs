@@ -57,16 +57,17 @@ pub async fn send(
     screen.note(&format!("Message id {id}"))?;
     let body = json!({"id": id, "text": text});
     let lost = GiveUp {
-        never_left: "Not sent",
+        no_connection: "Not sent",
+        not_done: "Not sent",
         unknown: "Not known whether it was sent",
         repeat: format!("adjutant send --id {id} {}", quoted(text)),
     };
     let mut answer = write(client, &["v1", "messages"], &body, repeat.wait_s, lost).await?;
-    let event = answer.get("event").and_then(Value::as_str).unwrap_or("?").to_string();
     if let Value::Object(fields) = &mut answer {
         fields.insert("id".into(), json!(id));
     }
-    screen.result(&answer, &format!("Received as {}\n", super::show::plain(&event)))
+    // One id only: the one that repeats it and is shown already.
+    screen.result(&answer, "Received, not read yet.\n")
 }
 
 /// Stops or resumes a duty and shows it as it is then.
@@ -80,9 +81,13 @@ pub async fn change_duty(
     let id = repeat.id.unwrap_or_else(|| client.new_id());
     let word = change.word();
     let lost = GiveUp {
-        never_left: match change {
+        no_connection: match change {
             Change::Stop => "Not stopped yet – no connection",
             Change::Resume => "Not resumed yet – no connection",
+        },
+        not_done: match change {
+            Change::Stop => "Not stopped yet",
+            Change::Resume => "Not resumed yet",
         },
         unknown: match change {
             Change::Stop => "Not known whether it was stopped",
@@ -111,7 +116,7 @@ pub async fn pair(
     // Looked at first, so that a code is not used up for a token that cannot be kept.
     if file.exists() {
         return Err(ClientError::Usage(format!(
-            "{} exists: this command line is paired already; move it away to pair anew",
+            "{} exists: this command line is paired already; to pair it anew, move that file away",
             file.display()
         )));
     }
@@ -137,9 +142,11 @@ fn keep(file: &Path, token: &str) -> std::io::Result<()> {
 
 /// What to say once a write is given up.
 pub(super) struct GiveUp {
-    /// If no attempt can have arrived.
-    pub(super) never_left: &'static str,
-    /// If one may have.
+    /// If nobody was there to take it.
+    pub(super) no_connection: &'static str,
+    /// If the server was there and certainly wrote nothing.
+    pub(super) not_done: &'static str,
+    /// If an attempt may have been carried out.
     pub(super) unknown: &'static str,
     /// The command that goes on with the same id.
     pub(super) repeat: String,
@@ -157,7 +164,7 @@ pub(super) async fn write(
 ) -> Result<Value, ClientError> {
     let over = tokio::time::sleep(Duration::from_secs(wait_s));
     tokio::pin!(over);
-    let mut may_have_arrived = false;
+    let mut in_doubt = false;
     let mut retry_ms = RETRY_FIRST_MS;
     loop {
         let error = match client.post(path, body).await {
@@ -165,15 +172,21 @@ pub(super) async fn write(
             Err(error) if error.is_passing() => error,
             Err(error) => return Err(error),
         };
-        may_have_arrived |= !matches!(error, ClientError::NotRunning { .. });
+        in_doubt |= !error.nothing_written();
         let pause = tokio::time::sleep(Duration::from_millis(retry_ms));
         // Whichever comes first: the next try, or the end of all tries. Nothing is under way here.
         tokio::select! {
             biased;
             () = &mut over => {
-                let done = if may_have_arrived { lost.unknown } else { lost.never_left };
-                let source = Box::new(error);
-                return Err(ClientError::GivenUp { done, source, repeat: lost.repeat });
+                let done = if in_doubt {
+                    lost.unknown
+                } else if matches!(error, ClientError::NotRunning { .. }) {
+                    lost.no_connection
+                } else {
+                    lost.not_done
+                };
+                let (certain, source) = (!in_doubt, Box::new(error));
+                return Err(ClientError::GivenUp { done, certain, source, repeat: lost.repeat });
             }
             () = pause => {}
         }
@@ -182,7 +195,7 @@ pub(super) async fn write(
 }
 
 /// The text as one word of a shell; a long one is shortened, since the person has it.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     const SHOWN_MAX: usize = 200;
     match text.char_indices().nth(SHOWN_MAX) {
         Some(_) => "'the same text'".into(),

@@ -105,9 +105,10 @@ impl<'a> Section<'a> {
     pub(super) fn path(&self, key: &str, home: Option<&Path>) -> Result<Option<PathBuf>, Problem> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         match (text.strip_prefix("~/"), home) {
-            (Some(rest), Some(home)) => Ok(Some(home.join(rest))),
+            (Some(rest), Some(home)) => Ok(Some(home.join(rest).components().collect())),
             (Some(_), None) => Err(self.bad(key, "starts with ~ but HOME is not set")),
-            (None, _) => Ok(Some(self.folder.join(text))),
+            // Without "." parts, since the path is shown to people.
+            (None, _) => Ok(Some(self.folder.join(text).components().collect())),
         }
     }
 
@@ -224,7 +225,7 @@ fn near(full: &str, key: &str, known: &[String]) -> Vec<String> {
 }
 
 /// Reads "1", "0.28" or "2.500001" without a detour over floating point; `None` for anything else.
-pub(super) fn micro_usd(text: &str) -> Option<MicroUsd> {
+pub fn micro_usd(text: &str) -> Option<MicroUsd> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(whole) || !digits(part) || part.len() > 6 {

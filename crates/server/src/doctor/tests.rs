@@ -83,6 +83,63 @@ fn a_sound_set_up_passes_and_the_key_is_never_shown() {
     assert_eq!(asked.first().and_then(|asked| asked.token.as_deref()), Some("sk-secret"));
 }
 
+/// Speaks just enough of MCP to be listed: one tool, `price`.
+const SPEAKS: &str = r#"
+next() { while read -r line; do
+  case "$line" in *'"id":'*) id=${line#*'"id":'}; id=${id%%[,\}]*}; return 0;; esac
+done; exit 0; }
+reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+next
+reply '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}'
+next
+reply '{"tools":[{"name":"price","inputSchema":{"type":"object"}}]}'
+next
+"#;
+
+#[test]
+fn every_tool_server_is_started_and_held_against_its_manifest() {
+    let servers = [("sound", "price"), ("other", "fare"), ("broken", "price"), ("dead", "price")];
+    let more: String = servers
+        .iter()
+        .map(|(name, _)| {
+            format!(
+                "[[mcp]]\nname = \"{name}\"\ncommand = \"sh\"\nargs = [\"./{name}.sh\"]\n\
+                 manifest = \"{name}.toml\"\n"
+            )
+        })
+        .collect();
+    let peer = Peer::start(|_| Reply::Json(200, json!({"data": []})));
+    let folder = folder("doctor-tools", &peer.url, &more);
+    for (name, tool) in servers {
+        let manifest = match name {
+            "broken" => "[tool.price]\nefect = \"read\"\n".to_owned(),
+            _ => format!("[tool.{tool}]\neffect = \"read\"\n"),
+        };
+        let script = if name == "dead" { "exit 1" } else { SPEAKS };
+        std::fs::write(folder.0.join(format!("{name}.toml")), manifest).expect("written");
+        std::fs::write(folder.0.join(format!("{name}.sh")), script).expect("written");
+    }
+    let (checks, text) = look(&folder, "http://127.0.0.1:1");
+    let of = |name: &str| {
+        let (found, remedy) = found(&checks, &format!("tool server {name}"));
+        (found.to_owned(), remedy.to_owned())
+    };
+    assert!(of("sound").0.ends_with("/sh; it starts and has every tool"), "{:?}", of("sound"));
+    let wanted = (
+        "the manifest has an entry for `other.fare`, but its server offers no such tool".to_owned(),
+        "Correct the manifest, or update the server".to_owned(),
+    );
+    assert_eq!(of("other"), wanted);
+    let (fact, remedy) = of("broken");
+    assert!(fact.contains("broken.toml") && fact.contains("efect"), "{fact}");
+    assert_eq!(remedy, "correct that file");
+    let (fact, remedy) = of("dead");
+    assert!(fact.contains("`dead`"), "{fact}");
+    assert!(!remedy.is_empty());
+    let one_each = |line: &&str| line.contains("tool server");
+    assert_eq!(text.lines().take_while(|line| !line.starts_with('{')).filter(one_each).count(), 4);
+}
+
 #[test]
 fn what_is_wrong_comes_with_a_remedy() {
     let peer = Peer::start(|asked| match asked.what.as_str() {

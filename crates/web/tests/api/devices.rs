@@ -72,6 +72,7 @@ fn a_code_is_a_secret_that_is_kept_nowhere() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "measures how long a stream outlives its device")]
 fn a_revoked_device_is_refused_and_its_stream_ends_within_a_second() {
     let server = Server::start();
     let (phone, lost) = (server.device("phone"), server.device("lost phone"));
