@@ -22,6 +22,19 @@ const at = (hours) => new Date(start + hours * HOUR).toISOString();
 const t = (english, chinese) => (zh ? chinese : english);
 
 let seq = 100;
+let cap = 10_000_000;
+const device = (name, hours, mine, revoked = null) => ({
+  id: randomUUID(),
+  name,
+  created_at: at(hours),
+  revoked_at: revoked,
+  this: mine,
+});
+const devices = [
+  device("command line", -90, false),
+  device("Firefox · Linux", -89, true),
+  device(t("Lost phone", "丢失的手机"), -60, false, at(-5)),
+];
 let plugs = 3;
 const changes = [];
 const listeners = new Set();
@@ -44,6 +57,7 @@ const duty = (id, title, more) => ({
   next_wake: null,
   waits: [],
   schedules: [],
+  ends_at: null,
   runs: [],
   spent_micro_usd: 41_300,
   state_line: "",
@@ -63,6 +77,7 @@ const wait = (kind, key, due) => ({ id: randomUUID(), kind, key, due_at: at(due)
 const plan = (words, next, late) => ({
   id: randomUUID(),
   words,
+  prompt: t("Look at the fare and compare it with the limit.", "查票价并与限额比较。"),
   next_slot: at(next),
   state: "active",
   late_last: late,
@@ -121,7 +136,14 @@ const proposals = new Map([
           authority: t("you", "你"),
         },
       ],
-      schedules: [{ words: t("Daily at 08:30", "每天 08:30"), first: at(71.5) }],
+      schedules: [
+        {
+          words: t("Daily at 08:30", "每天 08:30"),
+          prompt: t("Say that the deposit is still open.", "告诉对方押金还没交。"),
+          first: at(71.5),
+        },
+      ],
+      ends_at: at(96),
       until: at(9),
       if_nothing: t("Nothing is started; the question ends.", "不会开始；这个问题到期作废。"),
       digest: "sha256:9f31c07ab2",
@@ -286,12 +308,43 @@ const routes = [
           cached_tokens: 402_120,
           output_tokens: 20_415,
           micro_usd: 1_243_000,
-          cap_micro_usd: 10_000_000,
+          cap_micro_usd: cap,
         },
         now: new Date(now()).toISOString(),
         demo: demoOn,
       },
     ],
+  ],
+  [
+    "POST",
+    /^\/v1\/owner$/,
+    (body) =>
+      write(body, () => {
+        cap = body.month_cap_micro_usd;
+        changed("owner", randomUUID());
+        return [200, { seq }];
+      }),
+  ],
+  [
+    "POST",
+    /^\/v1\/codes$/,
+    () => {
+      const link = `http://127.0.0.1:${port}/#code=K7PM-Q3XT`;
+      const expires_at = new Date(now() + 15 * 60_000).toISOString();
+      return [201, { code: "K7PM-Q3XT", link, expires_at }];
+    },
+  ],
+  ["GET", /^\/v1\/devices$/, () => [200, { devices }]],
+  [
+    "POST",
+    /^\/v1\/devices\/([^/]+)\/revoke$/,
+    (body, id) =>
+      write(body, () => {
+        const item = devices.find((other) => other.id === id);
+        item.revoked_at ??= new Date(now()).toISOString();
+        changed("device", id);
+        return [200, { id, revoked_at: item.revoked_at, seq }];
+      }),
   ],
   [
     "POST",

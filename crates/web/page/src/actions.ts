@@ -5,7 +5,8 @@ import { batch } from "@preact/signals";
 import { call, newId, Refused, Unreachable } from "./api.js";
 import * as box from "./outbox.js";
 import * as s from "./state.js";
-import type { Duty, Proposal } from "./types.js";
+import { newcomer } from "./sync.js";
+import type { Device, Duty, Me, Offer, Proposal } from "./types.js";
 
 const post = <T>(path: string, body: unknown) => call<T>(s.caller(), "POST", path, body);
 const RETRY_MS = 1_000;
@@ -177,6 +178,65 @@ export async function settleDecisions(): Promise<void> {
   for (const [id] of asked) {
     await reread(id, s.words.value.cardBroken);
     if (s.proposals.value.get(id)?.state !== "open") setDecision(id, null);
+  }
+}
+
+export function putDevices(devices: Device[]): void {
+  const paired = s.offer.value === null ? null : newcomer(s.devices.value ?? [], devices);
+  batch(() => {
+    s.devices.value = devices;
+    if (paired === null) return;
+    s.offer.value = null;
+    s.devicesNote.value = s.words.value.pairedNow(paired.name);
+  });
+}
+
+/** What failed, in words: the server's own, or that there was no answer. */
+function failure(error: unknown): string {
+  return error instanceof Refused ? error.detail : s.words.value.noAnswer;
+}
+
+export async function readDevices(): Promise<void> {
+  try {
+    const answer = await call<{ devices: Device[] }>(s.caller(), "GET", "/v1/devices");
+    putDevices(answer.devices);
+  } catch (error) {
+    s.devicesNote.value = failure(error);
+  }
+}
+
+/** Like a decision never kept for later: a code is of use only now. */
+export async function offerCode(): Promise<void> {
+  s.devicesNote.value = null;
+  try {
+    if (s.devices.value === null) await readDevices();
+    s.offer.value = await post<Offer>("/v1/codes", {});
+  } catch (error) {
+    s.devicesNote.value = failure(error);
+  }
+}
+
+export async function revokeDevice(device: string): Promise<void> {
+  s.devicesNote.value = s.words.value.deciding;
+  try {
+    await post(`/v1/devices/${device}/revoke`, { id: newId() });
+    s.devicesNote.value = null;
+    await readDevices();
+  } catch (error) {
+    s.devicesNote.value = failure(error);
+  }
+}
+
+export async function setCap(micro: number): Promise<boolean> {
+  s.capNote.value = s.words.value.deciding;
+  try {
+    await post("/v1/owner", { id: newId(), month_cap_micro_usd: micro });
+    s.me.value = await call<Me>(s.caller(), "GET", "/v1/me");
+    s.capNote.value = null;
+    return true;
+  } catch (error) {
+    s.capNote.value = failure(error);
+    return false;
   }
 }
 

@@ -104,6 +104,13 @@ export function usdWords(micro: number): string {
   return `US$${(micro / 1_000_000).toFixed(small ? 4 : 2)}`;
 }
 
+/** Dollars as a person writes them, such as 30 or 2.50, in millionths; null if they are none. */
+export function microOf(text: string): number | null {
+  const match = /^(\d{1,9})(?:[.,](\d{1,6}))?$/.exec(text.trim());
+  if (match === null) return null;
+  return Number(match[1]) * 1_000_000 + Number((match[2] ?? "").padEnd(6, "0"));
+}
+
 /** A count with grouped digits: 12,345. */
 export function numberWords(count: number, lang: Lang): string {
   return new Intl.NumberFormat(lang === "zh" ? "zh-CN" : "en-US").format(count);

@@ -3,7 +3,7 @@
 
 import { batch } from "@preact/signals";
 import { call, newId, openStream, Refused, Unreachable } from "./api.js";
-import { flush, settleDecisions } from "./actions.js";
+import { flush, putDevices, settleDecisions } from "./actions.js";
 import * as box from "./outbox.js";
 import * as s from "./state.js";
 import {
@@ -15,7 +15,7 @@ import {
   SignalReader,
   type Reread,
 } from "./sync.js";
-import type { Changes, Chat, Demo, Duty, Entry, Me, Proposal } from "./types.js";
+import type { Changes, Chat, Demo, Device, Duty, Entry, Me, Proposal } from "./types.js";
 
 /** Heartbeats come every 15 s; after this long without one the connection is taken for broken. */
 const SILENCE_MS = 40_000;
@@ -121,11 +121,12 @@ async function readAll(): Promise<void> {
   // The sequence number is read first: a change during the reading is then read twice, never
   // missed.
   const who = await get<Me>("/v1/me");
-  const [chat, duties, open, demo] = await Promise.all([
+  const [chat, duties, open, demo, devices] = await Promise.all([
     get<Chat>(`/v1/chat?limit=${CHAT_PAGE}`),
     get<{ duties: Duty[] }>("/v1/duties"),
     get<{ proposals: Proposal[] }>("/v1/proposals?state=open"),
     who.demo ? get<Demo>("/v1/demo").catch(() => null) : null,
+    s.devices.value !== null ? get<{ devices: Device[] }>("/v1/devices") : null,
   ]);
   const proposals = await withMissing(byId(open.proposals), chat.entries);
   batch(() => {
@@ -136,6 +137,7 @@ async function readAll(): Promise<void> {
     s.duties.value = byId(duties.duties);
     s.proposals.value = proposals;
     s.demo.value = demo;
+    if (devices !== null) putDevices(devices.devices);
     s.loaded.value = true;
     settleOutbox();
   });
@@ -173,15 +175,19 @@ async function getIfThere<T>(path: string): Promise<T | null> {
 }
 
 async function apply(plan: Reread): Promise<void> {
-  const meDue = Date.now() - meReadAt > ME_EVERY_MS;
-  const [entries, chat, duties, all, proposals, who] = await Promise.all([
+  const meDue = plan.me || Date.now() - meReadAt > ME_EVERY_MS;
+  const devicesDue = plan.devices && s.devices.value !== null;
+  const [entries, chat, duties, all, proposals, who, devices] = await Promise.all([
     Promise.all(plan.chat.map((id) => getIfThere<Entry>(`/v1/chat/${id}`))),
     plan.allChat ? get<Chat>(`/v1/chat?limit=${CHAT_PAGE}`) : null,
     Promise.all(plan.duties.map((id) => getIfThere<Duty>(`/v1/duties/${id}`))),
     plan.allDuties ? get<{ duties: Duty[] }>("/v1/duties") : null,
     Promise.all(plan.proposals.map((id) => getIfThere<Proposal>(`/v1/proposals/${id}`))),
     meDue ? get<Me>("/v1/me") : null,
+    devicesDue ? get<{ devices: Device[] }>("/v1/devices") : null,
   ]);
+  // The server writes times into its words in the owner's zone: in another one, all are others.
+  if (who !== null && who.zone !== s.me.value?.zone) return readAll();
   const came = [...present(entries), ...(chat?.entries ?? [])];
   const merged = new Map(s.proposals.value);
   for (const proposal of present(proposals)) merged.set(proposal.id, proposal);
@@ -197,6 +203,7 @@ async function apply(plan: Reread): Promise<void> {
       if (s.demo.value === null) s.setClock(who.now);
       meReadAt = Date.now();
     }
+    if (devices !== null) putDevices(devices.devices);
     settleOutbox();
   });
 }

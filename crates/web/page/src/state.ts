@@ -6,7 +6,7 @@ import type { Caller } from "./api.js";
 import { knownZone, type Lang } from "./clock.js";
 import type { Outbox } from "./outbox.js";
 import * as box from "./outbox.js";
-import type { Demo, Duty, Entry, Me, Proposal } from "./types.js";
+import type { Demo, Device, Duty, Entry, Me, Offer, Proposal } from "./types.js";
 import { pickLang, WORDS } from "./words.js";
 
 export type Look = "system" | "light" | "dark";
@@ -56,6 +56,12 @@ export const entries = signal<Entry[]>([]);
 export const moreBefore = signal(false);
 export const duties = signal<ReadonlyMap<string, Duty>>(new Map());
 export const proposals = signal<ReadonlyMap<string, Proposal>>(new Map());
+/** Read when they are first looked at, and kept from then on. */
+export const devices = signal<Device[] | null>(null);
+/** A code for one more device, while it can be used. */
+export const offer = signal<Offer | null>(null);
+export const devicesNote = signal<string | null>(null);
+export const capNote = signal<string | null>(null);
 export const demo = signal<Demo | null>(null);
 export const loaded = signal(false);
 export const readProblem = signal<string | null>(null);
@@ -146,6 +152,10 @@ export function forgetRecords(): void {
   proposals.value = new Map();
   decisions.value = new Map();
   dutyNotes.value = new Map();
+  devices.value = null;
+  offer.value = null;
+  devicesNote.value = null;
+  capNote.value = null;
   demo.value = null;
   loaded.value = false;
   link.value = { state: "connecting", asOf: null };

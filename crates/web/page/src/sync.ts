@@ -1,7 +1,7 @@
 // How the page stays equal to the records: a signal says "changed, now at 43", the page asks for
 // the changes after the last one it holds, and rereads what they name. Pure: no clock, no network.
 
-import type { Change, Changes, Duty, Entry, Proposal, RunState } from "./types.js";
+import type { Change, Changes, Device, Duty, Entry, Proposal, RunState } from "./types.js";
 
 /** What must be fetched again after a list of changes. */
 export interface Reread {
@@ -11,6 +11,9 @@ export interface Reread {
   /** A run, wait or schedule moved and its duty is not known: reread the list. */
   allDuties: boolean;
   allChat: boolean;
+  /** Name, zone or cap may be others. */
+  me: boolean;
+  devices: boolean;
 }
 
 /** More single fetches than this cost more than one list. */
@@ -21,6 +24,8 @@ export function planReread(changes: Change[], duties: ReadonlyMap<string, Duty>)
   const some = new Set<string>();
   const proposals = new Set<string>();
   let allDuties = false;
+  let me = false;
+  let devices = false;
   for (const change of changes) {
     switch (change.noun) {
       case "message":
@@ -32,6 +37,12 @@ export function planReread(changes: Change[], duties: ReadonlyMap<string, Duty>)
         break;
       case "proposal":
         proposals.add(change.id);
+        break;
+      case "owner":
+        me = true;
+        break;
+      case "device":
+        devices = true;
         break;
       default: {
         // run, wait, schedule, work item and nouns newer than this page: they belong to some duty.
@@ -49,6 +60,8 @@ export function planReread(changes: Change[], duties: ReadonlyMap<string, Duty>)
     proposals: [...proposals],
     allDuties,
     allChat,
+    me,
+    devices,
   };
 }
 
@@ -94,6 +107,12 @@ export function looseProposals(proposals: Iterable<Proposal>, entries: Entry[]):
   return [...proposals]
     .filter((proposal) => proposal.state === "open" && !carried.has(proposal.id))
     .sort((a, b) => a.created_at.localeCompare(b.created_at));
+}
+
+/** A device that was paired since the code for it was made. */
+export function newcomer(before: Device[], now: Device[]): Device | null {
+  const known = new Set(before.map((device) => device.id));
+  return now.find((device) => device.revoked_at === null && !known.has(device.id)) ?? null;
 }
 
 export type Group = "needs" | "working" | "waiting" | "quiet" | "ended";

@@ -35,6 +35,7 @@ export type ScheduleState = "active" | "paused" | "closed" | "expired";
 export interface Schedule {
   id: string;
   words: string;
+  prompt: string;
   next_slot: Time | null;
   state: ScheduleState;
   late_last: boolean;
@@ -64,6 +65,7 @@ export interface Duty {
   next_wake: Time | null;
   waits: Wait[];
   schedules: Schedule[];
+  ends_at: Time | null;
   runs: Run[];
   spent_micro_usd: number;
   state_line: string;
@@ -77,7 +79,8 @@ export interface Proposal {
   title: string;
   goal: string;
   conditions: Condition[];
-  schedules: { words: string; first: Time | null }[];
+  schedules: { words: string; prompt: string; first: Time | null }[];
+  ends_at: Time | null;
   until: Time | null;
   if_nothing: string;
   digest: string;
@@ -103,6 +106,19 @@ export interface Me {
   month: Month;
   now: Time;
   demo: boolean;
+}
+
+export interface Device {
+  id: string;
+  name: string;
+  created_at: Time;
+  revoked_at: Time | null;
+  this: boolean;
+}
+export interface Offer {
+  code: string;
+  link: string;
+  expires_at: Time;
 }
 
 export interface DemoSummary {

@@ -6,11 +6,12 @@ import {
   isGap,
   looseProposals,
   mergeEntries,
+  newcomer,
   planReread,
   receiptsDue,
   SignalReader,
 } from "../src/sync.js";
-import type { Change, Duty, Entry, Proposal, Run, Wait } from "../src/types.js";
+import type { Change, Device, Duty, Entry, Proposal, Run, Wait } from "../src/types.js";
 
 const duty = (id: string, more: Partial<Duty> = {}): Duty => ({
   id,
@@ -23,6 +24,7 @@ const duty = (id: string, more: Partial<Duty> = {}): Duty => ({
   next_wake: null,
   waits: [],
   schedules: [],
+  ends_at: null,
   runs: [],
   spent_micro_usd: 0,
   state_line: "",
@@ -48,6 +50,7 @@ const proposal = (id: string, more: Partial<Proposal> = {}): Proposal => ({
   goal: "",
   conditions: [],
   schedules: [],
+  ends_at: null,
   until: null,
   if_nothing: "",
   digest: "",
@@ -68,6 +71,8 @@ test("a change rereads its record once, and parts of a known duty reread that du
     ["proposal", "p1"],
     ["wait", "w1"],
     ["duty", "d2"],
+    ["device", "x1"],
+    ["owner", "o1"],
   );
   assert.deepEqual(planReread(came, held), {
     chat: ["m1", "e1"],
@@ -75,7 +80,23 @@ test("a change rereads its record once, and parts of a known duty reread that du
     proposals: ["p1"],
     allDuties: false,
     allChat: false,
+    me: true,
+    devices: true,
   });
+});
+
+test("a device that came after the code was made is the one that used it", () => {
+  const device = (id: string, revoked_at: string | null = null): Device => ({
+    id,
+    name: id,
+    created_at: "",
+    revoked_at,
+    this: false,
+  });
+  const before = [device("laptop"), device("old", "2026-11-30T08:00:00Z")];
+  assert.equal(newcomer(before, before), null);
+  assert.equal(newcomer(before, [...before, device("gone", "2026-11-30T08:00:00Z")]), null);
+  assert.equal(newcomer(before, [...before, device("phone")])?.id, "phone");
 });
 
 test("a part of an unknown duty and a noun newer than the page reread all duties", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { dayWords, knownZone, leftWords, usdWords, whenWords } from "../src/clock.js";
+import { dayWords, knownZone, leftWords, microOf, usdWords, whenWords } from "../src/clock.js";
 import {
   codeInFragment,
   entryStateWords,
@@ -40,7 +40,21 @@ test("Chinese texts have a space between Han characters and Latin letters or dig
 });
 
 test("buttons name the effect and fit: 22 letters or 10 Han characters", () => {
-  const names = ["startYes", "startNo", "closeYes", "closeNo", "stopAsk", "stopKeep"] as const;
+  const names = [
+    "startYes",
+    "startNo",
+    "closeYes",
+    "closeNo",
+    "stopAsk",
+    "stopKeep",
+    "revokeYes",
+    "revokeNo",
+    "pairAnother",
+    "pairAgain",
+    "capEdit",
+    "capYes",
+    "capNo",
+  ] as const;
   for (const name of names) {
     assert.equal(WORDS.en[name].length <= 22 && WORDS.zh[name].length <= 10, true);
     assert.equal(/^(yes|no|ok|allow|approve|是|好|确定|允许)$/i.test(WORDS.en[name]), false);
@@ -129,6 +143,16 @@ test("amounts keep what they cost", () => {
     "US$0.01",
     "US$1.25",
   ]);
+});
+
+test("dollars are read as they are written, or not at all", () => {
+  assert.deepEqual(
+    ["30", " 2.50 ", "2,5", "0", "0.000001", "999999999"].map(microOf),
+    [30_000_000, 2_500_000, 2_500_000, 0, 1, 999_999_999_000_000],
+  );
+  for (const none of ["", "-1", "1.2345678", "1e9", "US$3", "1.", ".5", "1,000.00"]) {
+    assert.deepEqual([none, microOf(none)], [none, null]);
+  }
 });
 
 test("codes and languages as people give them", () => {

@@ -60,12 +60,17 @@ function Terms({ proposal }: { proposal: Proposal }) {
       <dt>{opens ? words.cardGoal : words.goal}</dt>
       <dd lang={langOf(proposal.goal)}>{proposal.goal}</dd>
       {proposal.schedules.length > 0 && <dt>{words.cardPlan}</dt>}
-      {proposal.schedules.map((plan) => (
-        <dd key={plan.words} lang={langOf(plan.words)}>
-          {plan.words}
+      {proposal.schedules.map((plan, at) => (
+        <dd key={at}>
+          <span lang={langOf(plan.words)}>{plan.words}</span>
           {plan.first !== null && <span class="meta"> · {words.first(when(plan.first))}</span>}
+          <span class="task" lang={langOf(plan.prompt)}>
+            {plan.prompt}
+          </span>
         </dd>
       ))}
+      {opens && <dt>{words.cardEnds}</dt>}
+      {opens && <dd>{proposal.ends_at === null ? words.noEnd : when(proposal.ends_at)}</dd>}
       <dt>{words.cardDone}</dt>
       {proposal.conditions.length === 0 && <dd>{words.noConditions}</dd>}
       {proposal.conditions.map((condition) => (

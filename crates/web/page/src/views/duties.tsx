@@ -147,6 +147,9 @@ function Detail({ duty }: { duty: Duty }) {
       </Block>
       <Block title={words.plan}>
         <Schedules schedules={duty.schedules} />
+        <p class="meta">
+          {words.cardEnds}: {duty.ends_at === null ? words.noEnd : when(duty.ends_at)}
+        </p>
       </Block>
       <Block title={words.runs}>
         <Runs duty={duty} />
@@ -207,6 +210,9 @@ function Schedules({ schedules }: { schedules: Schedule[] }) {
       {schedules.map((plan) => (
         <li key={plan.id} lang={langOf(plan.words)}>
           {plan.words}
+          <span class="task" lang={langOf(plan.prompt)}>
+            {plan.prompt}
+          </span>
           <span class="meta">
             {stateWords(words.scheduleStates, plan.state)}
             {plan.next_slot !== null && ` · ${words.next(when(plan.next_slot))}`}

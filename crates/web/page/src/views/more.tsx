@@ -1,10 +1,12 @@
-// This month in figures, the look and language of the page, and this device.
+// This month in figures and its cap, the devices, the look and language of the page, this device.
 
 import { useState } from "preact/hooks";
 import { forgetPairing } from "../actions.js";
 import { numberWords, usdWords, type Lang } from "../clock.js";
 import * as s from "../state.js";
 import type { Me } from "../types.js";
+import { Cap } from "./cap.js";
+import { Devices } from "./devices.js";
 
 export function More() {
   const words = s.words.value;
@@ -13,6 +15,7 @@ export function More() {
     <div class="more">
       <h1 class="reader">{words.tabMore}</h1>
       {me !== null && <Month me={me} />}
+      <Devices />
       <section class="block">
         <h3>{words.look}</h3>
         <Choice
@@ -102,6 +105,7 @@ function Month({ me }: { me: Me }) {
           <dd>{count(month.output_tokens)}</dd>
         </div>
       </dl>
+      <Cap cap={month.cap_micro_usd} />
     </section>
   );
 }
