@@ -103,3 +103,33 @@ impl Notice<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Notice;
+
+    #[test]
+    fn every_notice_begins_with_the_fact_and_ends_with_what_can_be_done() {
+        let said = [
+            Notice::Poison { attempts: 5, what: "\"hello\"" },
+            Notice::Budget { what: "40 of 40 steps" },
+            Notice::MonthCap { what: "US$5.00 of US$5.00" },
+            Notice::Model { reason: "it does not answer just now" },
+            Notice::Stuck { what: "work item pending", since: "Monday 2026-11-30 08:00" },
+        ]
+        .map(|notice| notice.text());
+        let wanted = [
+            "I gave up on \"hello\" after 5 tries. Nothing else is affected; send it again to retry.",
+            "Stopped: the budget of this one run is used up (40 of 40 steps). What I reached is saved; \
+             send a message to go on.",
+            "On hold: this month's cap is used up (US$5.00 of US$5.00). Everything is kept and goes on \
+             next month. To go on now, raise the cap: under More on the page, or with \"adjutant set \
+             --cap-usd AMOUNT\".",
+            "I cannot reach the model: it does not answer just now. Everything is kept and goes on by \
+             itself.",
+            "No progress since Monday 2026-11-30 08:00: work item pending. See \"adjutant doctor\" for \
+             what to do.",
+        ];
+        assert_eq!(said, wanted);
+    }
+}

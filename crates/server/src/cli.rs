@@ -305,6 +305,7 @@ mod tests {
     fn check(command: &mut clap::Command, path: &str, seen: &mut Vec<String>) {
         let help = command.render_long_help().to_string();
         assert!(help.contains("Example:"), "{path} has no example in its help:\n{help}");
+        assert!(!help.contains('!'), "{path} exclaims:\n{help}");
         assert!(help.contains("Usage:"), "{path} has no usage line:\n{help}");
         assert!(command.get_about().is_some(), "{path} does not say what it does");
         for argument in command.get_arguments() {

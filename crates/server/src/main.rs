@@ -230,7 +230,9 @@ fn standard_input(config: &Config) -> Result<String, ClientError> {
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     std::io::stdin().lock().take(limit).read_to_string(&mut text)?;
     if text.len() > most {
-        return Err(ClientError::Usage(format!("the message is longer than {most} bytes")));
+        return Err(ClientError::Usage(format!(
+            "the message is longer than {most} bytes; send it in parts"
+        )));
     }
     Ok(text)
 }

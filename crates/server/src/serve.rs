@@ -12,7 +12,7 @@ use engine::pump::Hints;
 use engine::setup::Seed;
 use model::{OpenAiChat, OpenAiSettings, Prices};
 use store::device::Device;
-use store::{Options, Store};
+use store::{Options, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -34,7 +34,13 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
     let incarnation = ids.next(clock.now());
     let options = options(&config, clock.clone(), incarnation);
     // The PostgreSQL client blocks, so opening happens off the runtime's threads.
-    let store = tokio::task::spawn_blocking(move || Store::open(options)).await??;
+    let store = tokio::task::spawn_blocking(move || Store::open(options)).await?;
+    if let Err(StoreError::Unavailable(why)) = &store {
+        anyhow::bail!(
+            "the database cannot be reached ({why}); see that it runs and that database.url is right"
+        );
+    }
+    let store = store?;
     let cx = engine::Context {
         store,
         clock,

@@ -83,7 +83,7 @@ impl Limits {
 fn connect(url: &str, limits: Limits) -> Result<Client> {
     let mut config: postgres::Config = url.parse().map_err(|e: postgres::Error| {
         // The address may hold a password, so it is not repeated.
-        StoreError::Open(format!("the PostgreSQL address is not valid: {e}"))
+        StoreError::Open(format!("the PostgreSQL address is not valid ({e}); correct database.url"))
     })?;
     config.connect_timeout(std::time::Duration::from_secs(5));
     config.application_name("adjutant");

@@ -57,7 +57,10 @@ pub(crate) fn open(
 
 fn connect(path: &Path, read_only: bool) -> Result<Connection> {
     let fail = |e: rusqlite::Error| {
-        StoreError::Open(format!("cannot open the database {}: {e}", path.display()))
+        StoreError::Open(format!(
+            "cannot open the database {} ({e}); see that it is a file of yours",
+            path.display()
+        ))
     };
     let connection = Connection::open_with_flags(
         path,

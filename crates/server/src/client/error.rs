@@ -73,8 +73,8 @@ pub enum ClientError {
     /// The server does not know the token.
     #[error(
         "the server refused the token from {origin}: {detail}\nIf the data folder was replaced, \
-         use the one the server uses (--config). If this device was revoked, remove that token, then \
-         pair again with: adjutant pair CODE"
+         use the one the server uses (--config). If this device was revoked, start the server again \
+         where it runs; elsewhere remove that token, then: adjutant pair CODE"
     )]
     TokenRefused {
         /// The file or the variable.
@@ -106,7 +106,9 @@ pub enum ClientError {
         nothing_written: bool,
     },
     /// The answer is none that this program knows.
-    #[error("an answer from {path} was not understood ({reason}); are both of one version?")]
+    #[error(
+        "an answer from {path} was not understood ({reason}); use a program of the server's version"
+    )]
     Garbled {
         /// Path of the request.
         path: String,
@@ -117,7 +119,7 @@ pub enum ClientError {
     #[error("{0}")]
     Usage(String),
     /// The screen or pipe that is written to is gone.
-    #[error("cannot write: {0}")]
+    #[error("cannot read or write here: {0}; see where its input and output lead")]
     Output(#[from] std::io::Error),
 }
 

@@ -42,7 +42,9 @@ impl Endpoint {
             )));
         }
         if url.cannot_be_a_base() || url.host_str().is_none() {
-            return Err(ClientError::Usage(format!("{url} is no address of a server")));
+            return Err(ClientError::Usage(format!(
+                "{url} is no address of a server; write http://127.0.0.1:7177"
+            )));
         }
         Ok(Endpoint { url, token: None, origin: "nowhere".into() })
     }
@@ -166,7 +168,11 @@ impl Client {
         let mut url = self.endpoint.url.clone();
         let shown = format!("/{}", path.join("/"));
         url.path_segments_mut()
-            .map_err(|()| ClientError::Usage("the server's address has no path".into()))?
+            .map_err(|()| {
+                ClientError::Usage(
+                    "the server's address takes no path; write http://127.0.0.1:7177".into(),
+                )
+            })?
             .pop_if_empty()
             .extend(path);
         if !query.is_empty() {

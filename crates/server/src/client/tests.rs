@@ -160,8 +160,8 @@ fn refusals_keep_the_words_of_the_server_and_are_not_repeated() {
             Exit::Refused,
             "the server refused the token from the test: that id holds another \
           text; use a new one\nIf the data folder was replaced, use the one the server uses \
-          (--config). If this device was revoked, remove that token, then pair again with: adjutant \
-          pair CODE",
+          (--config). If this device was revoked, start the server again where it runs; elsewhere \
+          remove that token, then: adjutant pair CODE",
         ),
     ];
     for (status, exit, error) in cases {

@@ -166,5 +166,7 @@ fn what_is_wrong_comes_with_a_remedy() {
     std::fs::write(folder.0.join("adjutant.toml"), "lsten = 1").expect("written");
     let (checks, text) = look(&folder, "http://127.0.0.1:1");
     assert!(checks.first().is_some_and(Check::failed));
+    let lacks = |check: &&Check| check.failed() && check.remedy.is_empty();
+    assert_eq!(checks.iter().find(lacks), None, "a failure has a remedy");
     assert!(text.contains("unknown key lsten; near names: listen"), "{text}");
 }

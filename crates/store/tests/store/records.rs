@@ -1,6 +1,6 @@
 //! Every record of every noun comes back as it was written; contents can be erased alone.
 
-use base::{DeviceId, Digest, EventId, MicroUsd};
+use base::{Clock as _, DeviceId, Digest, EventId, MicroUsd};
 use domain::state::WorkItemState;
 use store::StoreError;
 use store::device::{Device, Request};
@@ -48,6 +48,17 @@ fn an_owner_reads_back_with_all_that_set_it_up() {
             ..h.owner_record()
         };
         assert_eq!(renamed, wanted);
+        let cap = MicroUsd(30_000_000);
+        h.write(move |tx| store::owner::set_cap(tx, cap)).unwrap();
+        let capped = h.read(move |tx| store::owner::get(tx, owner)).unwrap();
+        let wanted = store::owner::Owner { month_cap_micro_usd: cap, change_seq: 2, ..wanted };
+        assert_eq!(capped, wanted);
+        // Every back-off ends, and no session that rests for no reason is touched.
+        let later = h.clock.now().plus_ms(60_000);
+        h.write(move |tx| store::session::put_off(tx, main, later)).unwrap();
+        h.write(store::session::wake_all).unwrap();
+        let woken = h.read(move |tx| store::session::get(tx, main)).unwrap();
+        assert_eq!(woken.not_before, h.clock.now());
     });
 }
 
