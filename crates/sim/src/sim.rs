@@ -496,10 +496,11 @@ impl<'s> Sim<'s> {
             self.note("row", line);
         }
         self.note("end", json!({}));
-        let rough = self.crashes > 0 || self.plan.faults;
+        let faults = self.plan.faults;
+        let rough = self.crashes > 0 || faults;
         Ok(Ran {
             history: self.history,
-            outcome: Outcome { records, rough },
+            outcome: Outcome { records, rough, faults },
             points: self.points.passed(),
             crashes: self.crashes,
         })

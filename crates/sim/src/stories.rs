@@ -41,6 +41,11 @@ fn told<'t>(outcome: &'t Outcome, wanted: &[(MessageKind, &'t str)]) -> Result<(
         found.sort_unstable();
         wanted.sort_unstable();
     }
+    if outcome.faults {
+        // A message that comes late interrupts a turn that has spoken, and its input joins the next
+        // turn (QUE-14). A real model sees what it said; a script looks at its own turn only.
+        found.dedup_by(|next, before| next.0 == MessageKind::Agent.word() && next == before);
+    }
     same("the person was told", &found, &wanted)
 }
 
@@ -147,7 +152,10 @@ fn burst() -> Story {
             if outcome.rough {
                 // Who reads what together is the network's and the crash's doing.
                 return match records.told().len() {
+                    0 => Err("no answer at all".into()),
                     1..=4 => Ok(()),
+                    // What joins the next turn is answered there once more.
+                    5..=8 if outcome.faults => Ok(()),
                     n => Err(format!("{n} answers to four messages")),
                 };
             }
@@ -225,8 +233,8 @@ fn outages() -> Story {
         ],
         outages: vec![
             outage(0, 6, ModelError::retry("it is busy")),
-            outage(1, 2, ModelError::Authentication),
-            outage(2, 2, ModelError::Quota),
+            outage(1, 4, ModelError::Authentication),
+            outage(2, 4, ModelError::Quota),
             outage(3, 1, ModelError::Context),
             outage(4, 1, ModelError::Malformed("half an answer".into())),
         ],

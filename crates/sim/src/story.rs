@@ -53,6 +53,8 @@ pub struct Outcome {
     pub records: Records,
     /// Whether crashes or faults were played, so that only what must hold then is asked.
     pub rough: bool,
+    /// Whether it was faults, with their late messages and hanging workers.
+    pub faults: bool,
 }
 
 /// A story.
