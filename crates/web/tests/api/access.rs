@@ -41,19 +41,21 @@ fn only_a_devices_token_opens_and_every_refusal_looks_the_same() {
 #[test]
 fn a_device_revoked_between_its_request_and_its_write_writes_nothing() {
     let server = Server::start();
-    let device = server.device("phone");
-    let body = json!({"id": server.id(), "text": "hello"}).to_string();
-    // The server asks for the body only after it has let the token in.
-    let mut half = Half::open(
-        server.address,
-        &Ask::post("/v1/messages", &json!({}))
-            .token(&device.token)
-            .header("expect", "100-continue")
-            .header("content-length", body.len().to_string()),
-    );
-    server.revoke(device.id);
-    let reply = half.finish(body.as_bytes());
-    assert_eq!(reply.status, 401, "{reply:?}");
+    let say = json!({"id": server.id(), "text": "hello"}).to_string();
+    for (path, body) in [("/v1/messages", say.as_str()), ("/v1/codes", "{}")] {
+        let device = server.device("phone");
+        // The server asks for the body only after it has let the token in.
+        let mut half = Half::open(
+            server.address,
+            &Ask::post(path, &json!({}))
+                .token(&device.token)
+                .header("expect", "100-continue")
+                .header("content-length", body.len().to_string()),
+        );
+        server.revoke(device.id);
+        let reply = half.finish(body.as_bytes());
+        assert_eq!(reply.status, 401, "{path}: {reply:?}");
+    }
     assert_eq!(server.number_of_events(), 0);
 }
 
