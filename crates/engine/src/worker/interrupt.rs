@@ -92,7 +92,7 @@ pub fn interrupt(
 ) -> Result<Recorded> {
     let run = run::get(tx, work.run.id)?;
     let session = session::get(tx, work.lease.session)?;
-    let failures = failures_before(tx, &session, &run)?;
+    let failures = failures_before(cx, tx, &session, &run)?;
     put_back(cx, tx, &run, RunState::Interrupted, why)?;
     session::release(tx, work.lease, tx.now(), failures)?;
     Ok(Recorded::Over)

@@ -122,7 +122,7 @@ pub async fn record_failure(cx: &Context, work: &Work, error: ModelError) -> Res
         session::hold(tx, held.lease, cx.limits.lease_ms)?;
         let session = session::get(tx, held.lease.session)?;
         let run = run::get(tx, held.run.id)?;
-        let failures = failures_before(tx, &session, &run)?.saturating_add(1);
+        let failures = failures_before(cx, tx, &session, &run)?.saturating_add(1);
         let text = error.to_string();
         tracing::warn!(session = %session.id, failures, error = %text, "the model gave no answer");
         let tell = |tx: &mut OwnerTx<'_, '_>| {
@@ -166,8 +166,10 @@ pub async fn record_failure(cx: &Context, work: &Work, error: ModelError) -> Res
     .await
 }
 
-/// Model calls that failed in a row up to now: an answer since this claim began ended the row.
+/// Model calls that failed in a row up to now. An answer ended the row: one since this claim began,
+/// or one of an earlier claim whose worker died, which closed the fault that the row had opened.
 pub(super) fn failures_before(
+    cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     session: &Session,
     run: &Run,
@@ -175,7 +177,10 @@ pub(super) fn failures_before(
     let answered = run::steps(tx, run.id)?
         .iter()
         .any(|step| step.kind == run::StepKind::Model && step.n >= run.claim_steps);
-    Ok(if answered { 0 } else { session.model_failures })
+    let told = session.model_failures >= cx.limits.model_fault_after;
+    let is_away = |fault: &store::fault::Fault| fault.key == MODEL_FAULT;
+    let healed = told && !store::fault::all_open(tx, run.owner)?.iter().any(is_away);
+    Ok(if answered || healed { 0 } else { session.model_failures })
 }
 
 /// What a person is told of a model that gave no answer; the log has the rest.
