@@ -127,13 +127,13 @@ pub fn every_point(
     tally
 }
 
-/// One run of a soak: faults, and up to three crashes at points of the seed's choice, one of them
+/// One run of a soak: faults, and up to two crashes at points of the seed's choice, one of them
 /// perhaps in the middle of the recovery from another. The points were counted in a peaceful run.
 pub fn soak_one(story: &Story, seed: u64, points: u64) -> (Option<Ran>, Option<Failure>) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x50a1);
     let mut crash_at = Vec::new();
     // Where a deadly word counts deaths, more than one crash could make a good item look deadly.
-    let crashes = if story.deadly.is_some() { 1 } else { rng.next_u64() % 4 };
+    let crashes = if story.deadly.is_some() { 1 } else { rng.next_u64() % 3 };
     for _ in 0..crashes {
         let near = crash_at.last().map_or(0, |last: &u64| last + 1 + rng.next_u64() % 6);
         let far = rng.next_u64() % (points + points / 4).max(1);

@@ -120,7 +120,9 @@ impl Sim<'_> {
         }
         if self.fault(30) {
             takes_ms += 45_000;
-            worker.hangs = self.fault(2);
+            // A worker that hangs past its lease counts as a death.
+            worker.hangs = self.deaths_left > 0 && self.fault(2);
+            self.deaths_left -= u32::from(worker.hangs);
         }
         worker.ready_at = at.plus_ms(takes_ms);
         Ok(true)
