@@ -1,7 +1,9 @@
 //! The loop of a turn as a state machine: a fold over stored steps says what comes next.
 
+use std::collections::BTreeSet;
+
 use base::MicroUsd;
-use model::{Block, Message, ToolCall};
+use model::{Answer, Block, Message, ToolCall};
 
 /// What a stored step holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,9 @@ impl Budget {
     }
 }
 
+/// Characters kept of arguments that cannot be read.
+const RAW_CHARS_MAX: usize = 500;
+
 /// What comes next in a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
@@ -65,6 +70,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Turn {
     open: Vec<ToolCall>,
+    used: BTreeSet<String>,
     wants_end: bool,
     ended: bool,
 }
@@ -79,6 +85,7 @@ impl Turn {
                 // Text without a call is private and ends the turn, like silence.
                 self.ended = tool_calls.is_empty();
                 self.wants_end = tool_calls.iter().any(|call| call.name == "finish_quietly");
+                self.used.extend(tool_calls.iter().map(|call| call.id.clone()));
                 self.open = tool_calls;
             }
             StepKind::Tool => {
@@ -87,6 +94,31 @@ impl Turn {
             }
         }
         Ok(())
+    }
+
+    /// The answer as it can be journaled: each call has an id of its own within the run, and arguments
+    /// that are JSON. Some servers number their calls anew in each answer or leave the ids out, and an
+    /// answer that was cut off ends in half a call; either would make the conversation unreadable for
+    /// every later request.
+    pub fn sound(&self, answer: Answer, step: u32) -> Answer {
+        let mut used = self.used.clone();
+        let mut calls = answer.tool_calls.clone();
+        for (at, call) in calls.iter_mut().enumerate() {
+            if call.id.is_empty() || used.contains(&call.id) {
+                call.id = format!("call-{step}-{at}");
+            }
+            used.insert(call.id.clone());
+            let object = serde_json::from_str::<serde_json::Map<_, serde_json::Value>>;
+            if !call.arguments.trim().is_empty() && object(&call.arguments).is_err() {
+                let raw: String = call.arguments.chars().take(RAW_CHARS_MAX).collect();
+                call.arguments = serde_json::json!({ "unreadable": raw }).to_string();
+            }
+        }
+        if calls == answer.tool_calls {
+            return answer;
+        }
+        let rebuilt = Answer::new(answer.text.clone(), calls, answer.finish);
+        Answer { block: rebuilt.block, tool_calls: rebuilt.tool_calls, ..answer }
     }
 
     /// What comes next.
@@ -178,5 +210,41 @@ mod tests {
         assert_eq!(turn.unanswered().len(), 1);
         turn.push(StepKind::Model, &answer(&[])).unwrap();
         assert_eq!(turn.next(&budget(40)), Next::Done(Outcome::Completed));
+    }
+
+    #[test]
+    fn calls_get_ids_of_their_own_and_arguments_that_can_be_read() {
+        let call = |id: &str, arguments: &str| ToolCall {
+            id: id.into(),
+            name: "read_records".into(),
+            arguments: arguments.into(),
+        };
+        let answer = |calls: Vec<ToolCall>| Answer::new(None, calls, model::Finish::ToolCalls);
+        let mut turn = Turn::default();
+        let first = turn.sound(answer(vec![call("a", "{}"), call("b", "")]), 1);
+        assert_eq!(first, answer(vec![call("a", "{}"), call("b", "")]), "sound as it is");
+        turn.push(StepKind::Model, &first.block).unwrap();
+        let second = turn.sound(
+            answer(vec![
+                call("a", "{}"),
+                call("", "{}"),
+                call("c", "{\"what\": \"du"),
+                call("c", "[]"),
+            ]),
+            4,
+        );
+        let unreadable = |raw: &str| serde_json::json!({ "unreadable": raw }).to_string();
+        assert_eq!(
+            second.tool_calls,
+            [
+                call("call-4-0", "{}"),
+                call("call-4-1", "{}"),
+                call("c", &unreadable("{\"what\": \"du")),
+                call("call-4-3", &unreadable("[]")),
+            ]
+        );
+        assert_eq!(second.block, answer(second.tool_calls.clone()).block, "and so it is stored");
+        turn.push(StepKind::Model, &second.block).unwrap();
+        assert_eq!(calls(turn.next(&budget(5))), "read_records");
     }
 }

@@ -80,13 +80,11 @@ fn only_reads_that_reveal_nothing_get_a_handle() {
     ] {
         assert_eq!(refused(tool), format!("{fact} {next}"));
     }
-    for (tool, expected) in [(
-        "bank.prices",
+    assert_eq!(
+        refused("bank.prices"),
         "there is no tool `bank.prices` in any manifest. Near names: bank.price. A tool that its \
-             server offers but no manifest names is of tier human: ask the user to add an entry.",
-    )] {
-        assert_eq!(refused(tool), expected);
-    }
+         server offers but no manifest names is of tier human: ask the user to add an entry."
+    );
     for unknown in ["", ".", "bank", "bank.", "bank.price.x", "casino.price"] {
         let refusal = connectors.read_tool(unknown).unwrap_err();
         assert!(matches!(refusal, Refusal::Unknown { .. }), "{unknown}: {refusal}");

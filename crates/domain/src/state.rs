@@ -93,7 +93,7 @@ machines! {
         /// Accepted; nobody has said yet which session it concerns.
         Unrouted = "unrouted" => [Pending, Done],
         /// Waits in its session's queue.
-        Pending = "pending" => [Claimed, Failed],
+        Pending = "pending" => [Claimed, Done, Failed],
         /// Taken in by a run.
         Claimed = "claimed" => [Done, Pending],
         /// Handled by a run that ended, or recorded without waking anyone.

@@ -121,8 +121,7 @@ fn begin(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease) -> Result<Option
     let over = focus.as_ref().is_some_and(|(duty, _)| is_over(duty.state));
     if over {
         for item in &pending {
-            // An item that no run took in cannot be done; ended it must be, or it waits for ever.
-            work_item::fail(tx, item)?;
+            work_item::done(tx, item)?;
             store::event::dispose(tx, item.event, "recorded: its duty is no longer in force")?;
         }
     }

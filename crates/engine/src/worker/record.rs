@@ -26,6 +26,7 @@ pub async fn record_answer(
     request: Digest,
     answer: Answer,
 ) -> Result<Recorded> {
+    let answer = work.turn.sound(answer, work.run.steps);
     let (held, block) = (work.clone(), answer.block.clone());
     let spent = Spent {
         input_tokens: answer.usage.input_tokens,
