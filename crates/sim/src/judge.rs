@@ -38,7 +38,7 @@ pub fn file(history: &Path) -> Result<Value, JudgeError> {
 /// What the judge says of histories in memory.
 ///
 /// # Errors
-/// As [`file`].
+/// As [`file()`].
 pub fn text(histories: &str) -> Result<Value, JudgeError> {
     let scratch = Scratch::new()?;
     let path = scratch.path().join("histories.jsonl");
