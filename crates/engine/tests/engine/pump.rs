@@ -1,9 +1,5 @@
 //! The pump on real threads: a worker that panics, and a person who is served while all slots are taken.
 
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
-
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -70,7 +66,7 @@ async fn context(folder: &TempFolder, model: Arc<Fragile>) -> (Context, Device) 
         limits: Limits { retry_ms: 1, tick_ms: 50, ..Limits::default() },
         model,
         max_output_tokens: 500,
-        world: Arc::new(support::Tools(Vec::new())),
+        world: Arc::new(crate::support::Tools(Vec::new())),
     };
     let seed = setup::Seed { name: "Ann".into(), zone: "UTC".into() };
     let owner = setup::owner(&cx, seed).await.unwrap();

@@ -1,15 +1,11 @@
 //! The worker: batches, interruptions, budgets, poison, a model that is away (QUE-03..06, QUE-13, QUE-14,
 //! DUR-01, DUR-02, DUR-08, DUR-12, CTX-15).
 
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
-
-mod support;
-
+use crate::support::{Talk, now, start};
 use base::{Limits, MicroUsd};
 use domain::state::{RunState, WorkItemState};
 use engine::worker::{self, Action, Recorded, Work};
 use store::StoreError;
-use support::{Talk, now, start};
 use testkit::stores::TempFolder;
 
 const SCRIPT: &str = r#"

@@ -1,16 +1,12 @@
 //! The context of a turn: the same records give the same bytes, the prefix changes only at recorded
 //! causes, and no conversation ever grows out of its model (CTX-03, CTX-05, CTX-06).
 
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
-
-mod support;
-
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::support::{Talk, now, start};
 use base::{Clock as _, Digest, Limits};
 use engine::worker::{self, Action};
-use support::{Talk, now, start};
 use testkit::stores::TempFolder;
 
 fn open_talk(file: PathBuf, at: base::Timestamp, seed: u8, tools: &[&str]) -> Talk {
@@ -161,7 +157,7 @@ fn the_same_records_give_the_same_request_in_every_process() {
     drop(talk);
     let child = |n: u64| {
         let out = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_same_records_give_the_same_request_in_every_process"])
+            .args(["--exact", "context::the_same_records_give_the_same_request_in_every_process"])
             .arg("--nocapture")
             .env(CHILD, &file)
             .env("ADJUTANT_TEST_CONTEXT_AT", n.to_string())

@@ -1,14 +1,10 @@
 //! What the user sets for themselves: the month's cap, the zone, and which devices speak for them.
 
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
-
-mod support;
-
+use crate::support::{Talk, now, start};
 use base::{Clock as _, Limits, MicroUsd, Timestamp};
 use domain::state::ScheduleState;
 use engine::control::{self, Changed, Decided, Settings};
 use store::schedule::Schedule;
-use support::{Talk, now, start};
 use testkit::stores::TempFolder;
 
 const SCRIPT: &str = r#"

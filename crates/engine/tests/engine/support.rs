@@ -1,9 +1,5 @@
 //! A conversation on the real stages, one step at a time on one thread.
 
-#![expect(clippy::unwrap_used, reason = "a test's set-up fails by panicking")]
-// Each test file uses its own part of this.
-#![allow(dead_code, clippy::allow_attributes)]
-
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,0 +1,9 @@
+//! The engine's stages, on the real store.
+
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+
+mod context;
+mod pump;
+mod settings;
+mod support;
+mod worker;
