@@ -257,6 +257,8 @@ mod tests {
             next: at("2027-03-05T08:00:00Z"),
         };
         assert_eq!(check("2027-03-04T09:00:00Z"), Some(caught_up));
+        // It stands for missed ones, so it is late even right at its own time.
+        assert_eq!(check("2027-03-04T08:00:00Z"), Some(caught_up));
     }
 
     #[test]
