@@ -13,6 +13,17 @@ name = "worker"
 context_tokens = 50_000
 
 [[rule]]
+user = 'from the user: watch'
+not_called = "propose_duty"
+[[rule.call]]
+tool = "propose_duty"
+[rule.call.arguments]
+title = "Watch"
+goal = "Look each day."
+conditions = [{ text = "The user ends it.", evidence = "a message", authority = "user" }]
+schedules = [{ kind = "daily", at = "09:00", prompt = "Look." }]
+
+[[rule]]
 user = 'from the user: away'
 error = "retry"
 
@@ -135,6 +146,54 @@ fn a_message_interrupts_once_its_burst_is_over_and_nothing_is_lost() {
     assert!(["first", "second", "third"].iter().all(|text| all.contains(text)), "{said:?}");
     assert_eq!(said.len(), 2, "what was said before the interruption stands, and once");
     assert_eq!(room.heard(), ["handled", "handled", "handled"]);
+}
+
+#[test]
+fn an_interrupt_is_read_at_the_commit_of_an_answer_too() {
+    let room = room(Limits::default());
+    room.talk.say("first");
+    let mut work = room.talk.claim().unwrap();
+    let request = ask(&room.talk, &work);
+    let said = answer(&room.talk, &request);
+    room.talk.say("second");
+    room.talk.clock.advance_ms(1_500);
+    let recorded = now(worker::record_answer(&room.talk.cx, &mut work, request.digest(), said));
+    assert_eq!(recorded, Ok(Recorded::Over), "no call of this answer is made");
+    assert_eq!((room.said(), room.heard().len()), (vec![], 2));
+    room.talk.turn();
+    assert_eq!(room.said().len(), 1);
+}
+
+#[test]
+fn a_duty_that_is_stopped_while_the_model_thinks_says_nothing_more() {
+    use engine::control;
+    let room = room(Limits::default());
+    let (talk, device) = (&room.talk, room.talk.device.clone());
+    talk.say("watch it");
+    talk.turn();
+    let (by, owner) = (device.clone(), device.owner);
+    now(talk.cx.write(owner, move |cx, tx| {
+        let owner = tx.owner();
+        let card = store::proposal::all(tx, owner, 1)?.remove(0);
+        control::confirm(cx, tx, &by, card.id, card.digest)
+    }))
+    .unwrap();
+    talk.clock.advance_ms(24 * 3_600_000);
+    for _ in 0..2 {
+        now(engine::timer::pass(&talk.cx)).unwrap();
+        now(engine::router::pass(&talk.cx)).unwrap();
+    }
+    let duty = talk.read(|tx, owner| store::duty::all(tx, owner, 1)).remove(0);
+    let mut work = now(worker::claim(&talk.cx, owner, duty.session)).unwrap().unwrap();
+    let request = ask(talk, &work);
+    let said = answer(talk, &request);
+    assert!(!said.tool_calls.is_empty(), "it would have spoken");
+    let before = room.said().len();
+    let id = duty.id;
+    now(talk.cx.write(owner, move |_, tx| control::stop(tx, &device, id))).unwrap();
+    let recorded = now(worker::record_answer(&talk.cx, &mut work, request.digest(), said));
+    assert_eq!(recorded, Ok(Recorded::Over));
+    assert_eq!(room.said().len(), before);
 }
 
 #[test]
