@@ -54,6 +54,7 @@ statements! { "wait":
     OPEN = hot select Wait, "WHERE session = $1 AND state = 'open' ORDER BY created_at, id LIMIT $2";
     MOVE = hot "UPDATE wait SET state = $2, satisfied_by = $3, moved_at = $4
         WHERE id = $1 AND state = 'open'";
+    OF_RUN = hot select Wait, "WHERE run = $1 ORDER BY call_id";
     NEXT_DUE = hot "SELECT MIN(due_at) FROM wait WHERE state = 'open'";
 }
 
@@ -84,6 +85,11 @@ pub fn due(tx: &mut Tx<'_>, now: Timestamp, limit: i64) -> Result<Vec<(OwnerId, 
 /// A session's open waits.
 pub fn open(tx: &mut Tx<'_>, session: SessionId, limit: i64) -> Result<Vec<Wait>> {
     tx.all(&OPEN, params![session, limit])
+}
+
+/// The waits that a run registered, whatever became of them.
+pub fn of_run(tx: &mut Tx<'_>, run: RunId) -> Result<Vec<Wait>> {
+    tx.all(&OF_RUN, params![run])
 }
 
 /// Ends an open wait; `false` if it had ended already.

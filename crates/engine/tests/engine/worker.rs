@@ -24,6 +24,16 @@ conditions = [{ text = "The user ends it.", evidence = "a message", authority = 
 schedules = [{ kind = "daily", at = "09:00", prompt = "Look." }]
 
 [[rule]]
+user = 'from the user: await (?<key>\S+)'
+not_called = "register_wait"
+[[rule.call]]
+tool = "register_wait"
+[rule.call.arguments]
+kind = "proposal_decided"
+key = "$key"
+due_at = "2027-06-01T00:00:00Z"
+
+[[rule]]
 user = 'from the user: away'
 error = "retry"
 
@@ -99,6 +109,17 @@ fn answer(talk: &Talk, request: &model::Request) -> model::Answer {
     now(talk.cx.model.ask(request, &|_| {})).unwrap()
 }
 
+/// The user confirms the newest card.
+fn confirm(talk: &Talk) {
+    let (by, owner) = (talk.device.clone(), talk.device.owner);
+    let decided = now(talk.cx.write(owner, move |cx, tx| {
+        let owner = tx.owner();
+        let card = store::proposal::all(tx, owner, 1)?.remove(0);
+        engine::control::confirm(cx, tx, &by, card.id, card.digest)
+    }));
+    assert!(matches!(decided, Ok(engine::control::Decided::Done(_))), "{decided:?}");
+}
+
 #[test]
 fn messages_in_quick_succession_are_one_turn() {
     let room = room(Limits::default());
@@ -171,13 +192,8 @@ fn a_duty_that_is_stopped_while_the_model_thinks_says_nothing_more() {
     let (talk, device) = (&room.talk, room.talk.device.clone());
     talk.say("watch it");
     talk.turn();
-    let (by, owner) = (device.clone(), device.owner);
-    now(talk.cx.write(owner, move |cx, tx| {
-        let owner = tx.owner();
-        let card = store::proposal::all(tx, owner, 1)?.remove(0);
-        control::confirm(cx, tx, &by, card.id, card.digest)
-    }))
-    .unwrap();
+    let owner = device.owner;
+    confirm(talk);
     talk.clock.advance_ms(24 * 3_600_000);
     for _ in 0..2 {
         now(engine::timer::pass(&talk.cx)).unwrap();
@@ -194,6 +210,29 @@ fn a_duty_that_is_stopped_while_the_model_thinks_says_nothing_more() {
     let recorded = now(worker::record_answer(&talk.cx, &mut work, request.digest(), said));
     assert_eq!(recorded, Ok(Recorded::Over));
     assert_eq!(room.said().len(), before);
+}
+
+#[test]
+fn a_wait_is_met_by_what_came_between_its_cause_and_its_run() {
+    use domain::state::WaitState;
+    let room = room(Limits::default());
+    let talk = &room.talk;
+    talk.say("watch it");
+    talk.turn();
+    let card = talk.read(|tx, owner| store::proposal::all(tx, owner, 1)).remove(0);
+    talk.clock.advance_ms(1_000);
+    talk.say(&format!("await {}", card.id));
+    talk.clock.advance_ms(1_000);
+    // The decision comes after the message and before the run that reads it (EVT-08).
+    confirm(talk);
+    now(engine::router::pass(&talk.cx)).unwrap();
+    talk.clock.advance_ms(1_000);
+    talk.turn();
+    let main = talk.main;
+    let run = talk.read(move |tx, _| store::run::last(tx, main)).unwrap().id;
+    let waits = talk.read(move |tx, _| store::wait::of_run(tx, run));
+    let states: Vec<WaitState> = waits.iter().map(|wait| wait.state).collect();
+    assert_eq!(states, [WaitState::Satisfied], "born satisfied");
 }
 
 #[test]
