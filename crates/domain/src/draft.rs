@@ -62,6 +62,14 @@ pub enum DraftError {
         /// The most characters it may have.
         max: usize,
     },
+    /// A line end in a short text, or a character that commands a screen or turns the reading direction.
+    #[error("{field} has a character that may not stand there; write it in plain words{lines}")]
+    Character {
+        /// Which.
+        field: &'static str,
+        /// ` in one line`, where only one is allowed.
+        lines: &'static str,
+    },
     /// No condition, or too many.
     #[error("a duty needs between 1 and {max} conditions, each with evidence and authority")]
     Conditions {
@@ -130,7 +138,21 @@ impl Draft {
 
 fn text(field: &'static str, value: &str, max: usize) -> Result<(), DraftError> {
     let length = value.trim().chars().count();
-    if length == 0 || length > max { Err(DraftError::Text { field, max }) } else { Ok(()) }
+    if length == 0 || length > max {
+        return Err(DraftError::Text { field, max });
+    }
+    // A person confirms what a card shows, so nothing in it may draw lines of its own.
+    let one_line = max == TITLE_MAX;
+    let harmful = |c: char| {
+        (c.is_control() && (one_line || c != '\n'))
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    match value.chars().any(harmful) {
+        true => {
+            Err(DraftError::Character { field, lines: if one_line { " in one line" } else { "" } })
+        }
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -163,6 +185,13 @@ mod tests {
             Err("\"8 o'clock\" is no time of day; write it as 08:00".into())
         );
         assert!(read(&GOOD.replace("\"title\":\"Price watch\"", "\"title\":\" \"")).is_err());
+        assert_eq!(
+            read(&GOOD.replace("Price watch", "Price\\nDigest  0000")),
+            Err("title has a character that may not stand there; write it in plain words in one line"
+                .into())
+        );
+        assert!(read(&GOOD.replace("falls under", "falls\\nunder")).is_ok());
+        assert!(read(&GOOD.replace("falls under", "falls \\u202e under")).is_err());
         let past = GOOD.replacen('{', r#"{"until":"2026-01-01T00:00:00Z","#, 1);
         assert!(read(&past).unwrap_err().contains("in the past"));
     }

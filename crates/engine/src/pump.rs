@@ -156,11 +156,16 @@ async fn look_after(cx: &Context, claimable: Claimable) {
         }
         Err(panic) => {
             tracing::error!(%session, %panic, "a worker died; its session is given back");
-            Stopped::Dead
+            Stopped::Dead("a worker panicked".into())
         }
     };
-    // If this fails too, the lease runs out by itself.
-    drop(cx.write(owner, move |cx, tx| sweeper::let_go(cx, tx, session, &why)).await);
+    let let_go = cx.write(owner, move |cx, tx| sweeper::let_go(cx, tx, session, &why)).await;
+    if let Err(error) = let_go {
+        // The database takes nothing now. A lease runs out by itself; until it takes something again,
+        // this session is left alone for a while instead of being tried without a pause.
+        tracing::warn!(%session, %error, "a session could not be given back");
+        tokio::time::sleep(Duration::from_millis(cx.limits.retry_ms)).await;
+    }
 }
 
 async fn employ(cx: &Context, owner: OwnerId, session: SessionId) -> Result<()> {

@@ -36,7 +36,24 @@ pub fn void(tx: &mut OwnerTx<'_, '_>, session: SessionId) -> Result<()> {
 /// or away is tried again; anything else counts as a death, so that it cannot go on for ever.
 pub fn let_go(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: SessionId, why: &Stopped) -> Result<()> {
     let session = store::session::get(tx, id)?;
+    if *why == Stopped::Overtaken {
+        return Ok(());
+    }
     if session.holder != Some(cx.incarnation) {
+        // Not even the claim could be made, so there is no run to count this against: the session is
+        // put off, and what waiting does not heal is told.
+        let pause_ms = match why {
+            Stopped::Dead(_) => cx.limits.retry_max_ms,
+            Stopped::Passing(_) | Stopped::Overtaken => cx.limits.retry_ms,
+        };
+        store::session::put_off(tx, id, tx.now().plus_ms(pause_ms))?;
+        if let Stopped::Dead(text) = why {
+            let (key, since) = (unworkable(id), tx.now().to_string());
+            let what = format!("a conversation cannot be worked on ({text})");
+            let notice = Notice::Stuck { what: &what, since: &since };
+            let main = store::owner::locked(tx)?.main_session;
+            notice::fault(cx, tx, main, &key, &notice)?;
+        }
         return Ok(());
     }
     let (owner, fence, holder) = (session.owner, session.fence, cx.incarnation);
@@ -46,7 +63,7 @@ pub fn let_go(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: SessionId, why: &Stopp
     match (why, store::run::open(tx, id)?) {
         (Stopped::Passing(text), Some(run)) => store::run::sleep(tx, run.id, text),
         (Stopped::Passing(_), None) => Ok(()),
-        (Stopped::Dead, _) => store::run::lose(tx, id),
+        (Stopped::Dead(_) | Stopped::Overtaken, _) => store::run::lose(tx, id),
     }
 }
 
@@ -55,8 +72,15 @@ pub fn let_go(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: SessionId, why: &Stopp
 pub enum Stopped {
     /// Something that heals by waiting, in words.
     Passing(String),
-    /// An error that another try of the same step would meet again, or a panic.
-    Dead,
+    /// An error that another try of the same step would meet again, or a panic, in words.
+    Dead(String),
+    /// Another worker has the session.
+    Overtaken,
+}
+
+/// The fault of a session whose claim fails.
+pub(crate) fn unworkable(session: SessionId) -> String {
+    format!("session:{session}")
 }
 
 impl From<&StoreError> for Stopped {
@@ -66,8 +90,8 @@ impl From<&StoreError> for Stopped {
             | StoreError::Full
             | StoreError::Unavailable(_)
             | StoreError::OutcomeUnknown => Stopped::Passing(error.to_string()),
-            StoreError::Fenced
-            | StoreError::Missing(_)
+            StoreError::Fenced => Stopped::Overtaken,
+            StoreError::Missing(_)
             | StoreError::Duplicate(_)
             | StoreError::Refused(_)
             | StoreError::Corrupt(_)
@@ -75,7 +99,7 @@ impl From<&StoreError> for Stopped {
             | StoreError::Ended
             | StoreError::Sql { .. }
             | StoreError::Closed
-            | StoreError::Open(_) => Stopped::Dead,
+            | StoreError::Open(_) => Stopped::Dead(error.to_string()),
         }
     }
 }

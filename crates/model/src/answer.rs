@@ -54,6 +54,19 @@ pub struct Usage {
     pub output_tokens: u64,
 }
 
+impl Usage {
+    /// The same, with no figure above what one call to a model of this context can have. A server may
+    /// report anything, and a figure that no sum can hold would stop every later account.
+    pub fn bounded(self, context_tokens: u64) -> Usage {
+        let input_tokens = self.input_tokens.min(context_tokens);
+        Usage {
+            input_tokens,
+            cached_tokens: self.cached_tokens.min(input_tokens),
+            output_tokens: self.output_tokens.min(context_tokens),
+        }
+    }
+}
+
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -106,6 +119,16 @@ mod tests {
         assert_eq!(prices.cost(usage), MicroUsd(400 + 400 + 80));
         let odd = Usage { input_tokens: 1, cached_tokens: 5, output_tokens: 0 };
         assert_eq!(prices.cost(odd), MicroUsd(1));
+    }
+
+    #[test]
+    fn no_server_can_report_more_than_a_context_holds() {
+        let absurd =
+            Usage { input_tokens: u64::MAX, cached_tokens: u64::MAX, output_tokens: u64::MAX };
+        let most = Usage { input_tokens: 8_000, cached_tokens: 8_000, output_tokens: 8_000 };
+        assert_eq!(absurd.bounded(8_000), most);
+        let usual = Usage { input_tokens: 10, cached_tokens: 4, output_tokens: 3 };
+        assert_eq!(usual.bounded(8_000), usual);
     }
 
     #[test]

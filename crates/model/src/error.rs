@@ -38,6 +38,21 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    /// The same without a secret that the server may have echoed in its words.
+    pub fn without(self, secret: &str) -> ModelError {
+        let hide = |text: String| text.replace(secret, "(key)");
+        match self {
+            ModelError::Retry { after, reason } => {
+                ModelError::Retry { after, reason: hide(reason) }
+            }
+            ModelError::Malformed(what) => ModelError::Malformed(hide(what)),
+            other @ (ModelError::Authentication
+            | ModelError::Quota
+            | ModelError::Context
+            | ModelError::Refused) => other,
+        }
+    }
+
     /// A failure that heals by waiting for a time of the caller's choice.
     pub fn retry(reason: impl Into<String>) -> ModelError {
         ModelError::Retry { after: None, reason: reason.into() }

@@ -258,7 +258,7 @@ pub struct DemoArgs {
     #[arg(long)]
     pub unattended: bool,
     /// How often the server is killed without warning
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub kills: Option<u32>,
     /// Print JSON
     #[arg(long)]

@@ -89,7 +89,8 @@ async fn ask_server(
 ) -> anyhow::Result<Exit> {
     let json = wants_json(&command);
     let (stdin, mut stdout, mut stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    let mut keyboard = stdin.lock();
+    // Read by the line where a person is asked; held by nobody, since a message may be piped in.
+    let mut keyboard = std::io::BufReader::new(std::io::stdin());
     let person = stdin.is_terminal() && stderr.is_terminal();
     let mut screen = Screen {
         out: &mut stdout,

@@ -23,6 +23,10 @@ use crate::demo::Stage;
 pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()> {
     private_folder(&config.data_dir).map_err(|error| data_folder(&error, &config.data_dir))?;
     let _lock = lock(&config.data_dir)?;
+    if matches!(config.database, Database::Sqlite) {
+        let path = config.data_dir.join(DATABASE);
+        private_database(&path).map_err(|error| data_folder(&error, &config.data_dir))?;
+    }
     let clock: Arc<dyn Clock> = match &stage {
         Some(stage) => stage.clock.clone(),
         None => Arc::new(SystemClock),
@@ -117,11 +121,9 @@ fn lock(data_dir: &Path) -> anyhow::Result<File> {
 
 fn options(config: &Config, clock: Arc<dyn Clock>, incarnation: base::Incarnation) -> Options {
     let (database, node, database_time) = match &config.database {
-        Database::Sqlite => (
-            store::Database::Sqlite(config.data_dir.join("adjutant.db")),
-            "local".to_owned(),
-            false,
-        ),
+        Database::Sqlite => {
+            (store::Database::Sqlite(config.data_dir.join(DATABASE)), "local".to_owned(), false)
+        }
         Database::Postgresql { url, node } => {
             (store::Database::Postgres(url.expose().to_owned()), node.clone(), true)
         }
@@ -232,6 +234,7 @@ async fn welcome(
     Ok(())
 }
 
+const DATABASE: &str = "adjutant.db";
 const COMMAND_LINE: &str = "command line";
 
 /// Whether the token in the file is that of a device that has access.
@@ -246,6 +249,12 @@ fn private_folder(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
+}
+
+/// SQLite gives its other files the mode of the database's, so that is made before it.
+fn private_database(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    File::options().write(true).create(true).truncate(false).mode(0o600).open(path).map(|_| ())
 }
 
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {

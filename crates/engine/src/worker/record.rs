@@ -28,11 +28,12 @@ pub async fn record_answer(
 ) -> Result<Recorded> {
     let answer = work.turn.sound(answer, work.run.steps);
     let (held, block) = (work.clone(), answer.block.clone());
+    let usage = answer.usage.bounded(cx.model.context_tokens());
     let spent = Spent {
-        input_tokens: answer.usage.input_tokens,
-        cached_tokens: answer.usage.cached_tokens,
-        output_tokens: answer.usage.output_tokens,
-        micro_usd: cx.model.prices().cost(answer.usage),
+        input_tokens: usage.input_tokens,
+        cached_tokens: usage.cached_tokens,
+        output_tokens: usage.output_tokens,
+        micro_usd: cx.model.prices().cost(usage),
     };
     let written = cx
         .write(work.lease.owner, move |cx, tx| {
@@ -108,6 +109,7 @@ pub async fn record_end(cx: &Context, work: &Work, outcome: Outcome) -> Result<R
         }
         close_calls(cx, tx, &held.run)?;
         run::end(tx, held.run.id, state, reason)?;
+        store::fault::close(tx, &crate::sweeper::unworkable(held.lease.session))?;
         session::release(tx, held.lease, tx.now(), 0)?;
         Ok(Recorded::Over)
     })

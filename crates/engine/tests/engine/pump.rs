@@ -124,3 +124,44 @@ async fn an_item_that_panics_every_run_is_given_up_and_the_next_one_is_served() 
     stop.send_replace(true);
     pump.await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_cannot_be_claimed_is_put_off_and_told_once() {
+    let folder = TempFolder::new();
+    let script = Script::parse(SCRIPT).unwrap();
+    let inner = ScriptedModel::new(script, Prices::default());
+    let model = Arc::new(Fragile { inner, word: "poison", panics: AtomicU32::new(0) });
+    let (cx, device) = context(&folder, model).await;
+    // A row that this program cannot work with, as a newer one or a hand may leave it.
+    let zone = |zone: &'static str| {
+        cx.write(device.owner, move |_, tx| store::owner::rename(tx, "Ann", zone))
+    };
+    zone("Nowhere/At_All").await.unwrap();
+    say(&cx, &device, "hello").await;
+    let (stop, stopped) = watch::channel(false);
+    let pump = tokio::spawn(pump::run(cx.clone(), Arc::new(Hints::default()), stopped));
+    until(&cx, &device, |said| said.iter().any(|e| e.kind == "notice")).await;
+    let main = cx.store.read({
+        let owner = device.owner;
+        move |tx| {
+            let main = store::owner::get(tx, owner)?.main_session;
+            store::session::get(tx, main)
+        }
+    });
+    assert!(main.await.unwrap().not_before > cx.clock.now(), "it is left alone for a while");
+    zone("UTC").await.unwrap();
+    // A new message ends the pause, and both are answered.
+    say(&cx, &device, "and now").await;
+    until(&cx, &device, |said| said.iter().filter(|e| e.state == "handled").count() == 2).await;
+    let owner = device.owner;
+    let said =
+        cx.store.read(move |tx| store::message::chat_after(tx, owner, 0, 100)).await.unwrap();
+    let notices: Vec<&str> =
+        said.iter().filter(|e| e.kind == "notice").map(|e| e.text.as_str()).collect();
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(notices[0].contains("cannot be worked on"), "{notices:?}");
+    let faults = cx.store.read(move |tx| store::fault::all_open(tx, owner)).await.unwrap();
+    assert_eq!(faults, [], "closed by the run that worked");
+    stop.send_replace(true);
+    pump.await.unwrap();
+}

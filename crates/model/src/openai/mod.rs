@@ -224,9 +224,14 @@ impl ChatModel for OpenAiChat {
     fn ask<'a>(&'a self, request: &'a Request, heard: &'a (dyn Fn(u64) + Sync)) -> Asking<'a> {
         let limit = self.settings.timeouts.total;
         Box::pin(async move {
-            timeout(limit, self.exchange(request, heard))
+            let answered = timeout(limit, self.exchange(request, heard))
                 .await
-                .unwrap_or_else(|_| Err(too_slow("did not finish its answer", limit)))
+                .unwrap_or_else(|_| Err(too_slow("did not finish its answer", limit)));
+            // What a server says goes to the log and the records; the key goes to neither.
+            answered.map_err(|error| match &self.settings.key {
+                Some(key) => error.without(key.expose()),
+                None => error,
+            })
         })
     }
 

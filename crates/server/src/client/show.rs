@@ -185,7 +185,9 @@ pub fn card(card: &Proposal, times: &Times) -> String {
         "close_duty" => "Close a duty",
         other => other,
     };
-    let (what, title, goal) = (plain(what), plain(&card.title), plain(&card.goal));
+    // Further lines of a text are set in, so that none looks like a line of the card's own.
+    let (what, title) = (plain(what), plain(&card.title).replace('\n', " "));
+    let goal = plain(&card.goal).replace('\n', "\n         ");
     // For a closing the server gives the reason here, which is what is confirmed.
     let label = if card.kind == "close_duty" { "Because " } else { "Goal    " };
     let mut text = format!("{what}: {title}\n{label} {goal}\n");
