@@ -1,7 +1,5 @@
 //! A message from a pipe: `adjutant send -` reads standard input and never waits for itself.
 
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
-
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};

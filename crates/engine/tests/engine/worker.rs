@@ -236,6 +236,27 @@ fn a_wait_is_met_by_what_came_between_its_cause_and_its_run() {
 }
 
 #[test]
+fn an_expired_card_cannot_be_decided_even_before_the_timer_has_seen_it() {
+    use engine::control::{self, Decided};
+    let room = room(Limits::default());
+    let (talk, device) = (&room.talk, room.talk.device.clone());
+    talk.say("watch it");
+    talk.turn();
+    let card = talk.read(|tx, owner| store::proposal::all(tx, owner, 1)).remove(0);
+    let left = card.expires_at.since(base::Clock::now(talk.clock.as_ref())).as_millis();
+    talk.clock.advance_ms(u64::try_from(left).unwrap());
+    let (by, id, digest) = (device.clone(), card.id, card.digest);
+    let yes =
+        now(talk.cx.write(device.owner, move |cx, tx| control::confirm(cx, tx, &by, id, digest)));
+    let by = device.clone();
+    let no = now(talk.cx.write(device.owner, move |cx, tx| control::decline(cx, tx, &by, id)));
+    for decided in [yes, no] {
+        assert!(matches!(decided, Ok(Decided::Conflict(_))), "{decided:?}");
+    }
+    assert_eq!(talk.read(|tx, owner| store::duty::all(tx, owner, 1)), []);
+}
+
+#[test]
 fn text_without_the_one_tool_stays_private() {
     let room = room(Limits::default());
     room.talk.say("quiet please");
