@@ -69,7 +69,7 @@ adjutant confirm 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01 --yes --digest 7f83b165…
     /// Check the set-up, one line and a remedy each
     #[command(after_help = "Example:\n  adjutant doctor\n  adjutant doctor --json")]
     Doctor(Json),
-    /// Live through some days of a duty in a few minutes, with crashes, without any account
+    /// Live through two weeks of a duty in half a minute, with crashes, without any account
     #[command(after_help = "Example:\n  adjutant demo\n  adjutant demo --unattended --kills 5")]
     Demo(DemoArgs),
     /// Make a code for one more device, or pair this command line by a code

@@ -167,7 +167,7 @@ async fn play(args: DemoArgs, folder: &Path) -> anyhow::Result<()> {
     let mut audience = Audience::new(args, folder, program, listen, &play)?;
     tokio::select! {
         played = audience.watch() => played,
-        interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),
+        told = crate::serve::told_to_stop() => told,
     }
 }
 

@@ -267,7 +267,8 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::rename(next, path)
 }
 
-async fn told_to_stop() -> anyhow::Result<()> {
+/// Until Ctrl-C or SIGTERM.
+pub async fn told_to_stop() -> anyhow::Result<()> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => interrupted?,
