@@ -29,7 +29,7 @@ mod notice;
 
 use std::sync::Arc;
 
-use base::{Clock, Id, IdSource, Incarnation, Limits, OwnerId, Timestamp};
+use base::{Clock, Id, IdSource, Incarnation, Limits, OwnerId};
 use model::ChatModel;
 use store::{OwnerTx, Result, Store};
 
@@ -75,11 +75,6 @@ impl Context {
     {
         let cx = self.clone();
         self.store.write(owner, self.uuid(), move |tx| work(&cx, tx)).await
-    }
-
-    /// The end of a wait of this many milliseconds from now.
-    pub fn after_ms(&self, ms: u64) -> Timestamp {
-        self.clock.now().plus_ms(ms)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Router: attributes accepted events to sessions, by their kind and by the waits they meet (EVT-06).
 
-use base::{EventId, OwnerId, WorkItemId};
+use base::{EventId, WorkItemId};
 use domain::event::{Arrival, EventKind, Route, Trust};
 use domain::state::{WaitState, WorkItemState};
 use store::event::Event;
@@ -84,9 +84,4 @@ pub fn apply(
         }
     }
     Ok(())
-}
-
-/// For the simulator's trace.
-pub async fn waiting(cx: &Context) -> Result<Vec<(OwnerId, WorkItemId)>> {
-    cx.store.read(|tx| store::work_item::unrouted(tx, BATCH)).await
 }

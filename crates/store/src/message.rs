@@ -1,8 +1,8 @@
 //! Messages to a person, with separately confirmed delivery states (USR-01, USR-17), and the chat.
 
 use base::{
-    BodyId, DeviceId, DutyId, EventId, MessageId, OwnerId, ProposalId, RunId, SessionId,
-    TaskVersionId, Timestamp,
+    BodyId, DeviceId, DutyId, MessageId, OwnerId, ProposalId, RunId, SessionId, TaskVersionId,
+    Timestamp,
 };
 use domain::state::{MessageState, WorkItemState};
 
@@ -243,10 +243,4 @@ pub fn chat_entry(tx: &mut Tx<'_>, owner: OwnerId, id: uuid::Uuid) -> Result<Ent
         None => tx.row(&ONE_EVENT, params![owner, id])?,
     };
     row.as_ref().map(entry).transpose()?.ok_or(StoreError::Missing("message"))
-}
-
-/// Whether a user's message with this id exists.
-pub fn is_event(entry: &Entry) -> Option<EventId> {
-    use base::Id as _;
-    (entry.kind == "user").then(|| EventId::from_uuid(entry.id))
 }
