@@ -70,3 +70,21 @@ impl ModelError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ModelError;
+
+    #[test]
+    fn a_key_that_the_server_echoes_is_taken_out() {
+        let secret = "sk-TOPSECRET";
+        let echoed = || "bad key Bearer sk-TOPSECRET, twice: sk-TOPSECRET".to_owned();
+        let hidden = || "bad key Bearer (key), twice: (key)".to_owned();
+        assert_eq!(
+            ModelError::Malformed(echoed()).without(secret),
+            ModelError::Malformed(hidden())
+        );
+        assert_eq!(ModelError::retry(echoed()).without(secret), ModelError::retry(hidden()));
+        assert_eq!(ModelError::Quota.without(secret), ModelError::Quota);
+    }
+}
