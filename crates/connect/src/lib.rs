@@ -24,6 +24,7 @@ mod connectors;
 mod error;
 mod manifest;
 mod mcp;
+pub mod source;
 mod supervise;
 mod text;
 mod tools;

@@ -1,0 +1,1 @@
+//! Webhooks: requests that a sender signed.
