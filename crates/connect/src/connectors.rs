@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use crate::error::{ConfigError, ConnectError};
 use crate::manifest::{Manifest, ToolRule};
 use crate::supervise::Server;
-use crate::tools::{ReadTool, Refusal, ToolAnswer, ToolEntry, ToolSchema, near_names};
+use crate::tools::{ReadTool, Refusal, ToolAnswer, ToolEntry, ToolSchema, Wanted, near_names};
 
 /// One connector of the configuration.
 #[derive(Clone)]
@@ -124,20 +124,24 @@ impl Connectors {
         &self.entries
     }
 
-    /// Gives the handle to call a tool that only reads.
+    /// Asks to call a tool that only reads with these arguments. What comes back names the ids that
+    /// must have been issued; [`Wanted::cleared`] turns it into the handle for the call.
     ///
     /// # Errors
-    /// [`Refusal`] for every other tool; its text says what to do instead.
-    pub fn read_tool(&self, name: &str) -> Result<ReadTool, Refusal> {
+    /// [`Refusal`] for every other tool, and for arguments that can not be ids where ids are due; its
+    /// text says what to do instead.
+    pub fn wanted(&self, name: &str, arguments: Map<String, Value>) -> Result<Wanted, Refusal> {
         let Some((server, tool, rule)) = self.find(name) else {
             let near = near_names(name, self.entries.iter().map(|entry| entry.name.as_str()));
             return Err(Refusal::Unknown { tool: name.to_owned(), near });
         };
-        ReadTool::for_rule(server, tool, rule).ok_or_else(|| Refusal::NeedsRelease {
-            tool: name.to_owned(),
-            effect: rule.effect,
-            reveals: rule.reveals.clone(),
-        })
+        Wanted::new(server, tool, rule, arguments)
+    }
+
+    /// The connector that stands for a host or for a host above it, if its manifest says so. While
+    /// that connector is broken there is no way round it through the web (TOOL-08).
+    pub fn stands_for(&self, host: &str) -> Option<&str> {
+        self.servers.values().find(|s| s.manifest().covers(host)).map(|server| server.name())
     }
 
     /// The manifest entry of a tool, for whoever freezes an action.
@@ -166,15 +170,10 @@ impl Connectors {
     ///
     /// # Errors
     /// [`ConnectError`]. An answer in which the tool itself reports a failure is not an error here.
-    pub async fn call(
-        &self,
-        tool: ReadTool,
-        arguments: Map<String, Value>,
-        limit: Duration,
-    ) -> Result<ToolAnswer, ConnectError> {
+    pub async fn call(&self, tool: ReadTool, limit: Duration) -> Result<ToolAnswer, ConnectError> {
         // The handle brings its own server, so that a handle of other connectors can not reach a
         // server whose manifest says something else about the tool.
-        let (server, tool) = tool.into_parts();
+        let (server, tool, arguments) = tool.into_parts();
         server.call(&tool, arguments, limit).await
     }
 

@@ -143,6 +143,19 @@ pub enum ConnectError {
         /// What came.
         what: String,
     },
+    /// The server, or the service behind it, refuses the credentials we have for it. Nobody may go
+    /// round it meanwhile (TOOL-08).
+    #[error(
+        "connector `{server}` refuses the key it was given: {reason}. Do not try another way to the \
+             same service; tell the person, who can put a valid key into the configuration (mcp.key_env \
+             or mcp.key_file, or mcp.env for a program) and start again"
+    )]
+    Authentication {
+        /// The connector.
+        server: String,
+        /// The status or the server's words, from outside and cut.
+        reason: String,
+    },
     /// [`crate::Connectors::shutdown`] was called.
     #[error("connector `{server}` is shut down with this process; start it again to use it")]
     ShutDown {

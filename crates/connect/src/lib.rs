@@ -6,15 +6,18 @@
 //!
 //! What is absent: SQL, models, duties and the engine are unknown here. Nothing in this crate can
 //! send an action: the only thing that [`Connectors::call`] takes is a [`ReadTool`], and the only
-//! place that makes one is [`Connectors::read_tool`], for manifest entries with `effect = "read"`
-//! that reveal nothing (P5). What a server says about its own tools never loosens anything.
+//! place that gives one is [`Wanted::cleared`], for manifest entries with `effect = "read"` whose
+//! ids were all issued by a tool (P5, TOOL-15). What a server says about its own tools never loosens
+//! anything.
 //! `rmcp`'s types stay inside the `mcp` folder.
 //!
 //! ```no_run
 //! # async fn example(connectors: &connect::Connectors) -> Result<(), Box<dyn std::error::Error>> {
-//! let tool = connectors.read_tool("prices.price")?;
 //! let arguments = serde_json::Map::from_iter([("date".into(), "2027-03-01".into())]);
-//! let answer = connectors.call(tool, arguments, std::time::Duration::from_secs(30)).await?;
+//! let wanted = connectors.wanted("prices.price", arguments)?;
+//! // Which ids were issued is on record; here none were.
+//! let tool = wanted.cleared(|_needed| false)?;
+//! let answer = connectors.call(tool, std::time::Duration::from_secs(30)).await?;
 //! println!("{} said: {}", answer.provenance, answer.text);
 //! # Ok(())
 //! # }
@@ -24,6 +27,7 @@ mod connectors;
 mod error;
 mod manifest;
 mod mcp;
+mod objects;
 pub mod source;
 mod supervise;
 mod text;
@@ -32,4 +36,6 @@ mod tools;
 pub use connectors::{ConnectLimits, Connectors, ServerConfig};
 pub use error::{ConfigError, ConnectError};
 pub use manifest::{Effect, Idempotent, Manifest, ManifestError, Reconcile, ToolRule};
-pub use tools::{ReadTool, Refusal, ToolAnswer, ToolEntry, ToolSchema};
+pub use tools::{
+    Issued, Level, Needed, ReadTool, Refusal, ToolAnswer, ToolEntry, ToolSchema, Wanted,
+};

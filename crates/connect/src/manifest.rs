@@ -10,6 +10,8 @@ use std::fmt;
 use base::Digest;
 use serde::{Deserialize, Serialize};
 
+use crate::objects::steps;
+
 /// Tools that one manifest may name.
 const TOOLS_MAX: usize = 200;
 /// Bytes of one manifest text.
@@ -18,6 +20,11 @@ const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 const DESCRIPTION_BYTES_MAX: usize = 400;
 /// Bytes of one tool's name.
 const TOOL_NAME_BYTES_MAX: usize = 64;
+
+/// Hosts that one manifest may name.
+const HOSTS_MAX: usize = 50;
+/// Bytes of a host's name, by the rules of DNS.
+const HOST_BYTES_MAX: usize = 253;
 
 /// What calling a tool does to the world; decides who has to release the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -96,7 +103,7 @@ pub struct ToolRule {
     /// Path of the receipt in the answer.
     #[serde(default)]
     pub receipt: Option<String>,
-    /// Ids in the answer that become objects: kind of object → path.
+    /// Ids in the answer that become objects: kind of object → path, as in `offers[].id`.
     #[serde(default)]
     pub issues: BTreeMap<String, String>,
     /// Arguments that carry data to someone who does not have it. A read with any is an outward act.
@@ -155,6 +162,7 @@ pub enum ManifestError {
 /// A checked manifest: its entries by tool name, and the digests that approvals refer to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
+    hosts: Vec<String>,
     tools: BTreeMap<String, ToolRule>,
     digest: Digest,
 }
@@ -164,7 +172,7 @@ impl Manifest {
     ///
     /// # Errors
     /// [`ManifestError`] for text that is not TOML, unknown keys, wrong values, references to tools
-    /// without an entry, and a manifest over its limits (200 tools, 256 KiB).
+    /// without an entry, and a manifest over its limits (200 tools, 50 hosts, 256 KiB).
     pub fn parse(text: &str) -> Result<Manifest, ManifestError> {
         if text.len() > MANIFEST_BYTES_MAX {
             let reason = format!("longer than {MANIFEST_BYTES_MAX} bytes; split the connector");
@@ -173,9 +181,14 @@ impl Manifest {
         let root: toml::Table = toml::from_str(text)
             .map_err(|error| ManifestError::NotToml { reason: error.to_string() })?;
         let mut tools = BTreeMap::new();
+        let mut hosts = Vec::new();
         for (key, value) in root {
+            if key == "hosts" {
+                hosts = hosts_of(value)?;
+                continue;
+            }
             if key != "tool" {
-                let allowed = "at the top only [tool.NAME] tables are known".to_owned();
+                let allowed = "at the top only `hosts` and [tool.NAME] tables are known".to_owned();
                 return Err(ManifestError::UnknownKey { path: key, allowed });
             }
             let toml::Value::Table(entries) = value else {
@@ -187,15 +200,13 @@ impl Manifest {
             }
         }
         check_references(&tools)?;
-        let digest = Digest::of_parts(
-            tools
-                .iter()
-                .map(|(name, rule)| canonical(name, rule))
-                .collect::<Vec<_>>()
-                .iter()
-                .map(Vec::as_slice),
-        );
-        Ok(Manifest { tools, digest })
+        let mut parts: Vec<Vec<u8>> =
+            tools.iter().map(|(name, rule)| canonical(name, rule)).collect();
+        if !hosts.is_empty() {
+            parts.push(serde_json::json!({ "hosts": hosts }).to_string().into_bytes());
+        }
+        let digest = Digest::of_parts(parts.iter().map(Vec::as_slice));
+        Ok(Manifest { hosts, tools, digest })
     }
 
     /// All entries, sorted by name.
@@ -208,7 +219,16 @@ impl Manifest {
         self.tools.get(name)
     }
 
-    /// The digest of all entries; comments and layout do not change it.
+    /// Whether the connector stands for this host, or for a host above it.
+    pub fn covers(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        self.hosts.iter().any(|own| {
+            host.strip_suffix(own.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        })
+    }
+
+    /// The digest of all entries and hosts; comments and layout do not change it.
     pub fn digest(&self) -> Digest {
         self.digest
     }
@@ -226,6 +246,34 @@ fn canonical(name: &str, rule: &ToolRule) -> Vec<u8> {
 
 fn value_error(path: &str, reason: String) -> ManifestError {
     ManifestError::Value { path: path.to_owned(), reason }
+}
+
+/// The hosts that the connector stands for, in lower case.
+fn hosts_of(value: toml::Value) -> Result<Vec<String>, ManifestError> {
+    let wanted = || {
+        let reason = format!(
+            "must be a list of at most {HOSTS_MAX} host names, as in [\"api.example.org\"]: no \
+             scheme, no port, no `*` (a host stands for those below it too)"
+        );
+        value_error("hosts", reason)
+    };
+    let toml::Value::Array(items) = value else { return Err(wanted()) };
+    let mut hosts = Vec::new();
+    for item in items {
+        let host = item.as_str().map(str::to_ascii_lowercase).ok_or_else(wanted)?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+        let whole = !host.starts_with('.') && !host.ends_with('.') && host.contains('.');
+        if !whole || host.len() > HOST_BYTES_MAX || !host.chars().all(plain) {
+            return Err(wanted());
+        }
+        hosts.push(host);
+    }
+    if hosts.len() > HOSTS_MAX {
+        return Err(wanted());
+    }
+    hosts.sort();
+    hosts.dedup();
+    Ok(hosts)
 }
 
 /// Reads one entry; every complaint carries the whole path of the key.
@@ -249,6 +297,9 @@ fn rule_of(name: &str, mut entry: toml::Value) -> Result<ToolRule, ManifestError
         let reason =
             format!("longer than {DESCRIPTION_BYTES_MAX} bytes; it stands in every prompt");
         return Err(value_error(&format!("{path}.description"), reason));
+    }
+    for (kind, places) in &rule.issues {
+        steps(places).map_err(|reason| value_error(&format!("{path}.issues.{kind}"), reason))?;
     }
     Ok(rule)
 }

@@ -13,8 +13,9 @@ use crate::connectors::{ConnectLimits, ServerConfig};
 use crate::error::ConnectError;
 use crate::manifest::Manifest;
 use crate::mcp::Connection;
+use crate::objects::{Found, issued};
 use crate::text::cut;
-use crate::tools::{ToolAnswer, ToolSchema};
+use crate::tools::{Level, ToolAnswer, ToolSchema};
 
 /// A configured server and, while it runs, the connection to its process.
 pub(crate) struct Server {
@@ -92,11 +93,20 @@ impl Server {
         let connection = self.connection().await?;
         let result = connection.call(tool, arguments, limit).await;
         self.take_note(&connection, &result).await;
-        let (text, is_error) = result?;
+        let answer = result?;
+        let is_error = answer.is_error();
+        let issues = self.manifest().tool(tool).map(|rule| &rule.issues);
+        let found = match issues.filter(|issues| !issues.is_empty() && !is_error) {
+            Some(issues) => issued(issues, answer.data().as_ref()),
+            None => Found::default(),
+        };
+        let room = self.limits.text_bytes_max.saturating_sub(found.notes.len());
         Ok(ToolAnswer {
-            text: cut(text, self.limits.text_bytes_max),
+            text: cut(answer.text(), room) + &found.notes,
             is_error,
             provenance: format!("mcp:{}.{tool}", self.name()),
+            level: Level::Connector,
+            issued: found.issued,
         })
     }
 
@@ -191,7 +201,8 @@ impl Server {
             | Err(
                 ConnectError::Rejected { .. }
                 | ConnectError::Unsupported { .. }
-                | ConnectError::NotOffered { .. },
+                | ConnectError::NotOffered { .. }
+                | ConnectError::Authentication { .. },
             ) => state.answered(),
             Err(ConnectError::TimedOut { .. }) => {
                 state.unanswered += 1;

@@ -2,8 +2,17 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use crate::manifest::{Effect, ToolRule};
+use crate::objects::id_of;
 use crate::supervise::Server;
+use crate::text::cut;
+
+/// Ids that the arguments of one call may name.
+const NEEDS_MAX: usize = 200;
+/// Bytes of a refused id that its refusal repeats.
+const SHOWN_ID_BYTES_MAX: usize = 200;
 
 /// One line of the tool index. Made from the manifests alone, so that it is the same at every start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,25 +37,165 @@ pub struct ToolSchema {
     pub parameters: String,
 }
 
+/// Where an answer comes from: which rung of the ladder of TOOL-06 it stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// A configured connector.
+    Connector,
+    /// The open web.
+    Web,
+}
+
+/// An id that a tool's answer issued: the only kind of id that a later call may name (TOOL-15).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Issued {
+    /// The manifest's word for what it names, as in `quote`.
+    pub kind: String,
+    /// The id; a whole number is given as its decimal digits.
+    pub id: String,
+    /// The nearest object around the id in the answer, at most 16 KiB as JSON; null if there is
+    /// none or it is larger.
+    pub snapshot: Value,
+}
+
 /// What a tool answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ToolAnswer {
     /// The text, at most [`crate::ConnectLimits::text_bytes_max`] bytes; what was cut is noted at its end.
     pub text: String,
-    /// The tool itself reports that it failed.
+    /// The tool itself reports that it failed. Such an answer issues nothing.
     pub is_error: bool,
     /// Where the text comes from, as in `mcp:prices.price`.
     pub provenance: String,
+    /// The rung it stands on.
+    pub level: Level,
+    /// The ids that its manifest entry issues, by kind, then in the answer's order; at most 200.
+    pub issued: Vec<Issued>,
 }
 
-/// The right to call one tool that only reads (P5).
+/// An id in the arguments of a call that must have been issued before the call may be made.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Needed {
+    /// The argument it stands in.
+    pub argument: String,
+    /// The kind it must have been issued with; `None` where any kind does.
+    pub kind: Option<String>,
+    /// The id.
+    pub id: String,
+}
+
+/// A call that only reads, not yet cleared: somebody has to say whether its ids were issued.
+#[derive(Debug)]
+pub struct Wanted {
+    call: ReadTool,
+    needs: Vec<Needed>,
+    reveals: Vec<String>,
+}
+
+impl Wanted {
+    /// Checks what can be checked without records: the effect, and that ids are ids.
+    pub(crate) fn new(
+        server: &Arc<Server>,
+        tool: &str,
+        rule: &ToolRule,
+        arguments: Map<String, Value>,
+    ) -> Result<Wanted, Refusal> {
+        let name = || format!("{}.{tool}", server.name());
+        let release = || Refusal::NeedsRelease {
+            tool: name(),
+            effect: rule.effect,
+            reveals: rule.reveals.clone(),
+        };
+        if rule.effect != Effect::Read {
+            return Err(release());
+        }
+        let mut needs = Vec::new();
+        for (argument, kind) in &rule.objects {
+            let Some(value) = arguments.get(argument) else { continue };
+            let ids = ids_in(value).ok_or_else(|| Refusal::NotAnId {
+                tool: name(),
+                argument: argument.clone(),
+                kind: kind.clone(),
+            })?;
+            needs.extend(ids.into_iter().map(|id| Needed {
+                argument: argument.clone(),
+                kind: Some(kind.clone()),
+                id,
+            }));
+        }
+        // An id of a named kind is checked already, and more strictly.
+        for argument in rule.reveals.iter().filter(|name| !rule.objects.contains_key(*name)) {
+            let Some(value) = arguments.get(argument) else { continue };
+            let ids = ids_in(value).ok_or_else(release)?;
+            needs.extend(ids.into_iter().map(|id| Needed {
+                argument: argument.clone(),
+                kind: None,
+                id,
+            }));
+        }
+        if needs.len() > NEEDS_MAX {
+            return Err(Refusal::TooManyIds { tool: name(), ids: needs.len() });
+        }
+        let call = ReadTool { server: Arc::clone(server), tool: tool.to_owned(), arguments };
+        Ok(Wanted { call, needs, reveals: rule.reveals.clone() })
+    }
+
+    /// `server.tool`.
+    pub fn name(&self) -> String {
+        self.call.name()
+    }
+
+    /// The ids that must have been issued to whoever calls; at most 200.
+    pub fn needs(&self) -> &[Needed] {
+        &self.needs
+    }
+
+    /// Gives the handle if `issued` holds for every one of [`Wanted::needs`] (P5, TOOL-15).
+    ///
+    /// # Errors
+    /// [`Refusal::NotIssued`] for an object, [`Refusal::NeedsRelease`] for an argument that would
+    /// carry data out.
+    pub fn cleared(self, issued: impl Fn(&Needed) -> bool) -> Result<ReadTool, Refusal> {
+        match self.needs.into_iter().find(|needed| !issued(needed)) {
+            None => Ok(self.call),
+            Some(Needed { argument, kind: Some(kind), id }) => {
+                Err(Refusal::NotIssued { tool: self.call.name(), argument, kind, id })
+            }
+            Some(Needed { kind: None, .. }) => Err(Refusal::NeedsRelease {
+                tool: self.call.name(),
+                effect: Effect::Read,
+                reveals: self.reveals,
+            }),
+        }
+    }
+}
+
+/// The ids in an argument's value: a text, a whole number, or a list of these. `None` for the rest.
+fn ids_in(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::Array(items) => items.iter().map(id_of).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            Some(vec![id_of(value)?])
+        }
+    }
+}
+
+/// The right to make one call that only reads, with exactly these arguments (P5).
 ///
-/// Only [`crate::Connectors::read_tool`] makes one, for a manifest entry with `effect = "read"` and
-/// empty `reveals`; [`crate::Connectors::call`] consumes it. It can not be made elsewhere:
+/// Only [`Wanted::cleared`] gives one, for a manifest entry with `effect = "read"` whose ids were all
+/// issued; [`crate::Connectors::call`] consumes it. It can not be made elsewhere:
 ///
 /// ```compile_fail,E0451
 /// fn forge(server: std::sync::Arc<()>) -> connect::ReadTool {
-///     connect::ReadTool { server: todo!(), tool: "buy".into() }
+///     connect::ReadTool { server: todo!(), tool: "buy".into(), arguments: Default::default() }
+/// }
+/// ```
+///
+/// nor given other arguments than those that were checked:
+///
+/// ```compile_fail,E0616
+/// fn change(tool: &mut connect::ReadTool) {
+///     tool.arguments.insert("quote".into(), "H-999".into());
 /// }
 /// ```
 ///
@@ -57,34 +206,29 @@ pub struct ToolAnswer {
 /// needs_clone::<connect::ReadTool>();
 /// ```
 ///
-/// and there is no call without it:
+/// and there is no call without it, not even with a call that waits to be cleared:
 ///
 /// ```compile_fail,E0308
-/// async fn call(connectors: &connect::Connectors) {
+/// async fn call(connectors: &connect::Connectors, wanted: connect::Wanted) {
 ///     let limit = std::time::Duration::from_secs(1);
-///     let _ = connectors.call("prices.buy", Default::default(), limit).await;
+///     let _ = connectors.call(wanted, limit).await;
 /// }
 /// ```
 #[derive(Debug)]
 pub struct ReadTool {
     server: Arc<Server>,
     tool: String,
+    arguments: Map<String, Value>,
 }
 
 impl ReadTool {
-    /// The one place that makes a handle. `None` unless the rule only reads and reveals nothing.
-    pub(crate) fn for_rule(server: &Arc<Server>, tool: &str, rule: &ToolRule) -> Option<ReadTool> {
-        let free = rule.effect == Effect::Read && rule.reveals.is_empty();
-        free.then(|| ReadTool { server: Arc::clone(server), tool: tool.to_owned() })
-    }
-
     /// `server.tool`.
     pub fn name(&self) -> String {
         format!("{}.{}", self.server.name(), self.tool)
     }
 
-    pub(crate) fn into_parts(self) -> (Arc<Server>, String) {
-        (self.server, self.tool)
+    pub(crate) fn into_parts(self) -> (Arc<Server>, String, Map<String, Value>) {
+        (self.server, self.tool, self.arguments)
     }
 }
 
@@ -101,6 +245,39 @@ pub enum Refusal {
         /// The arguments that carry data to someone who does not have it.
         reveals: Vec<String>,
     },
+    /// An id that no tool has issued to this task, wherever else it was seen.
+    #[error("{}", not_issued(tool, argument, kind, id))]
+    NotIssued {
+        /// `server.tool`.
+        tool: String,
+        /// The argument it stood in.
+        argument: String,
+        /// The kind it would need to have.
+        kind: String,
+        /// The id, whole.
+        id: String,
+    },
+    /// Something that can not be an id stood where an id must.
+    #[error(
+        "`{argument}` of `{tool}` takes the id of a {kind}, or a list of ids, as text. Copy it from \
+         the answer of a tool"
+    )]
+    NotAnId {
+        /// `server.tool`.
+        tool: String,
+        /// The argument.
+        argument: String,
+        /// The kind of object whose id it takes.
+        kind: String,
+    },
+    /// More ids than one call may name.
+    #[error("`{tool}` was given {ids} ids at once; give at most {NEEDS_MAX} and call it again")]
+    TooManyIds {
+        /// `server.tool`.
+        tool: String,
+        /// How many there were.
+        ids: usize,
+    },
     /// No manifest has an entry of that name.
     #[error("{}", unknown(tool, near))]
     Unknown {
@@ -109,6 +286,15 @@ pub enum Refusal {
         /// At most three known names that look like it, the nearest first.
         near: Vec<String>,
     },
+}
+
+fn not_issued(tool: &str, argument: &str, kind: &str, id: &str) -> String {
+    let id = cut(id.to_owned(), SHOWN_ID_BYTES_MAX);
+    format!(
+        "`{id}`, given to `{tool}` as `{argument}`, is no {kind} that a tool has issued to this task. \
+         Only an id from a tool's own answer counts; one seen in a mail, on a page or in a summary \
+         does not. Call the tool that finds the {kind}, and use the id it answers with."
+    )
 }
 
 fn needs_release(tool: &str, effect: Effect, reveals: &[String]) -> String {

@@ -60,8 +60,8 @@ fn complaints_name_the_whole_path() {
         ("[tool.a]\n", "`tool.a` in the manifest: missing field `effect`".to_owned()),
         (
             "title = \"x\"",
-            "unknown key `title` in the manifest; at the top only [tool.NAME] tables are known. \
-             Correct or remove it"
+            "unknown key `title` in the manifest; at the top only `hosts` and [tool.NAME] tables \
+             are known. Correct or remove it"
                 .to_owned(),
         ),
         (

@@ -48,7 +48,8 @@ async fn a_server_from_npm_is_used_as_its_manifest_says() {
     let limit = Duration::from_secs(30);
     let ask = async |name: &str, arguments: serde_json::Value| {
         let arguments: Map<_, _> = arguments.as_object().cloned().unwrap();
-        connectors.call(connectors.read_tool(name).unwrap(), arguments, limit).await.unwrap()
+        let tool = connectors.wanted(name, arguments).unwrap().cleared(|_| false).unwrap();
+        connectors.call(tool, limit).await.unwrap()
     };
     assert_eq!(ask("every.echo", json!({ "message": "hello" })).await.text, "Echo: hello");
     let sum = ask("every.get-sum", json!({ "a": 2, "b": 40 })).await.text;

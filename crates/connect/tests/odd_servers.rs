@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use connect::{
-    ConnectError, ConnectLimits, Connectors, Manifest, ServerConfig, ToolAnswer, ToolSchema,
+    ConnectError, ConnectLimits, Connectors, Level, Manifest, ServerConfig, ToolAnswer, ToolSchema,
 };
 use serde_json::Map;
 
@@ -60,11 +60,18 @@ async fn call_within(
     tool: &str,
     limit: Duration,
 ) -> Result<ToolAnswer, ConnectError> {
-    connectors.call(connectors.read_tool(tool).unwrap(), Map::new(), limit).await
+    let tool = connectors.wanted(tool, Map::new()).unwrap().cleared(|_| false).unwrap();
+    connectors.call(tool, limit).await
 }
 
 fn answer(text: &str) -> ToolAnswer {
-    ToolAnswer { text: text.to_owned(), is_error: false, provenance: "mcp:odd.t".to_owned() }
+    ToolAnswer {
+        text: text.to_owned(),
+        is_error: false,
+        provenance: "mcp:odd.t".to_owned(),
+        level: Level::Connector,
+        issued: Vec::new(),
+    }
 }
 
 fn stopped(during: &str, garbage: &str) -> ConnectError {

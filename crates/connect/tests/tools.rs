@@ -5,10 +5,21 @@
 use std::collections::BTreeMap;
 
 use connect::{
-    ConfigError, ConnectLimits, Connectors, Effect, Manifest, Refusal, ServerConfig, ToolEntry,
+    ConfigError, ConnectLimits, Connectors, Effect, Manifest, Needed, Refusal, ServerConfig,
+    ToolEntry,
 };
+use serde_json::{Map, Value, json};
+
+/// How a refusal ends that only a person can lift.
+const RELEASE: &str = "It needs a release by the person, which this version cannot ask for yet. Tell \
+                       the person with send_to_user what you would do, with all its details, and let \
+                       them do it.";
 
 const MANIFEST: &str = r#"
+hosts = ["Api.Acme.example"]
+[tool.terms]
+effect  = "read"
+objects = { quote = "offer" }
 [tool.search]
 effect  = "read"
 reveals = ["query"]
@@ -49,11 +60,13 @@ fn the_index_comes_from_the_manifests_and_is_sorted() {
             "bank.grant",
             "bank.price",
             "bank.search",
+            "bank.terms",
             "zoo.buy",
             "zoo.captcha",
             "zoo.grant",
             "zoo.price",
             "zoo.search",
+            "zoo.terms",
         ]
     );
     let price = ToolEntry {
@@ -65,20 +78,18 @@ fn the_index_comes_from_the_manifests_and_is_sorted() {
 }
 
 #[test]
-fn only_reads_that_reveal_nothing_get_a_handle() {
+fn only_reads_get_a_handle() {
     let connectors = connectors(&["bank"]).unwrap();
-    assert_eq!(connectors.read_tool("bank.price").unwrap().name(), "bank.price");
-    let refused = |tool: &str| connectors.read_tool(tool).unwrap_err().to_string();
-    let next = "It needs a release by the person, which this version cannot ask for yet. Tell the \
-                person with send_to_user what you would do, with all its details, and let them do it.";
-    let carries = "`bank.search` reads, but query would carry data to someone who may not have it.";
+    let price = connectors.wanted("bank.price", Map::new()).unwrap();
+    assert_eq!((price.name(), price.needs()), ("bank.price".to_owned(), &[][..]));
+    assert_eq!(price.cleared(|_| false).unwrap().name(), "bank.price");
+    let refused = |tool: &str| connectors.wanted(tool, Map::new()).unwrap_err().to_string();
     for (tool, fact) in [
         ("bank.buy", "`bank.buy` is of tier paid: it acts on the world."),
-        ("bank.search", carries),
         ("bank.grant", "`bank.grant` is of tier authority: it acts on the world."),
         ("bank.captcha", "`bank.captcha` is of tier human: only a person may do it."),
     ] {
-        assert_eq!(refused(tool), format!("{fact} {next}"));
+        assert_eq!(refused(tool), format!("{fact} {RELEASE}"));
     }
     assert_eq!(
         refused("bank.prices"),
@@ -86,8 +97,103 @@ fn only_reads_that_reveal_nothing_get_a_handle() {
          server offers but no manifest names is of tier human: ask the user to add an entry."
     );
     for unknown in ["", ".", "bank", "bank.", "bank.price.x", "casino.price"] {
-        let refusal = connectors.read_tool(unknown).unwrap_err();
+        let refusal = connectors.wanted(unknown, Map::new()).unwrap_err();
         assert!(matches!(refusal, Refusal::Unknown { .. }), "{unknown}: {refusal}");
+    }
+}
+
+/// What a call comes to while only these ids count as issued: the ids it needs, then its end.
+fn check(tool: &str, arguments: Value, issued: &[(&str, &str)]) -> Result<Vec<Needed>, Refusal> {
+    let connectors = connectors(&["bank"]).unwrap();
+    let arguments = arguments.as_object().cloned().unwrap();
+    let wanted = connectors.wanted(tool, arguments)?;
+    let needs = wanted.needs().to_vec();
+    let of_kind = |needed: &Needed, kind: &str| needed.kind.as_deref().is_none_or(|k| k == kind);
+    let issued =
+        |needed: &Needed| issued.iter().any(|(kind, id)| *id == needed.id && of_kind(needed, kind));
+    wanted.cleared(issued).map(|_tool| needs)
+}
+
+fn needed(argument: &str, kind: Option<&str>, id: &str) -> Needed {
+    Needed { argument: argument.to_owned(), kind: kind.map(str::to_owned), id: id.to_owned() }
+}
+
+#[test]
+fn objects_are_ids_that_were_issued_with_their_kind() {
+    let call = |quote: Value, issued: &[(&str, &str)]| {
+        check("bank.terms", json!({ "quote": quote, "note": "H-999" }), issued)
+    };
+    let not_issued = |id: &str| {
+        Err(Refusal::NotIssued {
+            tool: "bank.terms".to_owned(),
+            argument: "quote".to_owned(),
+            kind: "offer".to_owned(),
+            id: id.to_owned(),
+        })
+    };
+    let needs = |ids: &[&str]| {
+        Ok(ids.iter().map(|id| needed("quote", Some("offer"), id)).collect::<Vec<_>>())
+    };
+    let offers = [("offer", "H-1"), ("offer", "7"), ("room", "R-1")];
+    assert_eq!(call(json!("H-1"), &offers), needs(&["H-1"]));
+    assert_eq!(call(json!(7), &offers), needs(&["7"]));
+    assert_eq!(call(json!(["H-1", "7"]), &offers), needs(&["H-1", "7"]));
+    assert_eq!(call(json!("H-999"), &offers), not_issued("H-999"));
+    // Of another kind, in another writing, or one bad id in a list.
+    assert_eq!(call(json!("R-1"), &offers), not_issued("R-1"));
+    assert_eq!(call(json!("H-1 "), &offers), not_issued("H-1 "));
+    assert_eq!(call(json!(["H-1", "H-2"]), &offers), not_issued("H-2"));
+    let not_an_id = Err(Refusal::NotAnId {
+        tool: "bank.terms".to_owned(),
+        argument: "quote".to_owned(),
+        kind: "offer".to_owned(),
+    });
+    for odd in [json!(null), json!(""), json!(1.5), json!({ "id": "H-1" }), json!([["H-1"]])] {
+        assert_eq!(call(odd, &offers), not_an_id);
+    }
+    assert_eq!(check("bank.terms", json!({}), &offers), Ok(Vec::new()));
+    let many: Vec<String> = (0..201).map(|n| n.to_string()).collect();
+    let too_many = Err(Refusal::TooManyIds { tool: "bank.terms".to_owned(), ids: 201 });
+    assert_eq!(call(json!(many), &offers), too_many);
+    assert_eq!(
+        call(json!("H-999"), &offers).unwrap_err().to_string(),
+        "`H-999`, given to `bank.terms` as `quote`, is no offer that a tool has issued to this task. \
+         Only an id from a tool's own answer counts; one seen in a mail, on a page or in a summary does \
+         not. Call the tool that finds the offer, and use the id it answers with."
+    );
+}
+
+#[test]
+fn what_reveals_something_must_be_issued_or_released() {
+    let call = |query: Value| check("bank.search", json!({ "query": query }), &[("offer", "H-1")]);
+    assert_eq!(call(json!("H-1")), Ok(vec![needed("query", None, "H-1")]));
+    assert_eq!(check("bank.search", json!({}), &[]), Ok(Vec::new()));
+    let refusal = Refusal::NeedsRelease {
+        tool: "bank.search".to_owned(),
+        effect: Effect::Read,
+        reveals: vec!["query".to_owned()],
+    };
+    for free in
+        [json!("H-1 and my address"), json!(["H-1", "x"]), json!({ "a": "H-1" }), json!(true)]
+    {
+        assert_eq!(call(free), Err(refusal.clone()));
+    }
+    let carries = "`bank.search` reads, but query would carry data to someone who may not have it.";
+    assert_eq!(refusal.to_string(), format!("{carries} {RELEASE}"));
+}
+
+#[test]
+fn a_connector_stands_for_its_hosts_and_those_below() {
+    let connectors = connectors(&["zoo", "bank"]).unwrap();
+    for (host, connector) in [
+        ("api.acme.example", Some("bank")),
+        ("API.Acme.example.", Some("bank")),
+        ("eu.api.acme.example", Some("bank")),
+        ("acme.example", None),
+        ("evilapi.acme.example", None),
+        ("", None),
+    ] {
+        assert_eq!(connectors.stands_for(host), connector, "{host}");
     }
 }
 

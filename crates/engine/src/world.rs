@@ -33,7 +33,7 @@ impl World for connect::Connectors {
     }
 
     fn refusal(&self, tool: &str) -> Option<String> {
-        self.read_tool(tool).err().map(|refusal| refusal.to_string())
+        self.wanted(tool, Map::new()).err().map(|refusal| refusal.to_string())
     }
 
     fn schema<'a>(&'a self, tool: &'a str) -> Reading<'a> {
@@ -57,11 +57,13 @@ impl World for connect::Connectors {
         limit: Duration,
     ) -> Reading<'a> {
         Box::pin(async move {
-            let handle = match self.read_tool(tool) {
+            // Issued ids are not on record yet, so no id counts as issued.
+            let cleared = self.wanted(tool, arguments).and_then(|wanted| wanted.cleared(|_| false));
+            let handle = match cleared {
                 Ok(handle) => handle,
                 Err(refusal) => return refusal.to_string(),
             };
-            match self.call(handle, arguments, limit).await {
+            match self.call(handle, limit).await {
                 Ok(answer) if answer.is_error => format!("The tool failed: {}", answer.text),
                 Ok(answer) => answer.text,
                 Err(error) => error.to_string(),

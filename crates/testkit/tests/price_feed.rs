@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use connect::{ConnectLimits, Connectors, Effect, Manifest, Refusal, ServerConfig, ToolAnswer};
+use connect::{ConnectLimits, Connectors, Effect, Level, Manifest, Refusal, ServerConfig, ToolAnswer};
 use serde_json::{Map, Value, json};
 use testkit::price_feed::PRICE_MANIFEST;
 
@@ -26,12 +26,18 @@ fn connectors() -> Connectors {
 
 async fn ask(connectors: &Connectors, tool: &str, arguments: Value) -> ToolAnswer {
     let arguments: Map<_, _> = arguments.as_object().cloned().unwrap();
-    let tool = connectors.read_tool(tool).unwrap();
-    connectors.call(tool, arguments, Duration::from_secs(20)).await.unwrap()
+    let tool = connectors.wanted(tool, arguments).unwrap().cleared(|_| false).unwrap();
+    connectors.call(tool, Duration::from_secs(20)).await.unwrap()
 }
 
 fn answer(tool: &str, text: &str, is_error: bool) -> ToolAnswer {
-    ToolAnswer { text: text.to_owned(), is_error, provenance: format!("mcp:prices.{tool}") }
+    ToolAnswer {
+        text: text.to_owned(),
+        is_error,
+        provenance: format!("mcp:prices.{tool}"),
+        level: Level::Connector,
+        issued: Vec::new(),
+    }
 }
 
 #[tokio::test]
@@ -56,7 +62,7 @@ async fn prices_are_read_and_buying_needs_release() {
         answer("price", "`date` must be a day as in 2027-03-01", true)
     );
     assert_eq!(
-        connectors.read_tool("prices.buy").unwrap_err(),
+        connectors.wanted("prices.buy", Map::new()).unwrap_err(),
         Refusal::NeedsRelease {
             tool: "prices.buy".to_owned(),
             effect: Effect::Paid,

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::timeout;
 
-use super::content::text_of;
+use super::content::Answer;
 use super::lines::{Seen, WatchedLines};
 use super::process::Process;
 use crate::connectors::{ConnectLimits, ServerConfig};
@@ -108,13 +108,13 @@ impl Connection {
         tool: &str,
         arguments: Map<String, Value>,
         limit: Duration,
-    ) -> Result<(String, bool), ConnectError> {
+    ) -> Result<Answer, ConnectError> {
         let name = format!("{}.{tool}", self.server);
         let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let unsupported =
             |what: &str| ConnectError::Unsupported { tool: name.clone(), what: what.to_owned() };
         match timeout(limit, self.service.call_tool_once(request)).await {
-            Ok(Ok(CallToolResponse::Complete(result))) => Ok(text_of(result)),
+            Ok(Ok(CallToolResponse::Complete(result))) => Ok(Answer::new(result)),
             Ok(Ok(CallToolResponse::InputRequired(_))) => {
                 Err(unsupported("a question to the user"))
             }

@@ -1,19 +1,47 @@
 //! What a tool answered, as text: whatever is not text is described by its kind and size.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::Value;
 
-/// The text of an answer and whether the tool reports a failure.
-pub(crate) fn text_of(result: CallToolResult) -> (String, bool) {
-    let is_error = result.is_error.unwrap_or(false);
-    let mut parts: Vec<String> = result.content.iter().map(block).collect();
-    // Structured content repeats the text, by the protocol; it is shown only where there is none.
-    if let (true, Some(structured)) = (parts.is_empty(), &result.structured_content) {
-        parts.push(structured.to_string());
+/// A tool's answer as it came.
+pub(crate) struct Answer(CallToolResult);
+
+impl Answer {
+    pub(crate) fn new(result: CallToolResult) -> Self {
+        Answer(result)
     }
-    if parts.is_empty() {
-        parts.push("[the tool answered without any content]".to_owned());
+
+    /// Whether the tool reports a failure.
+    pub(crate) fn is_error(&self) -> bool {
+        self.0.is_error.unwrap_or(false)
     }
-    (parts.join("\n"), is_error)
+
+    /// The answer as text, of any length.
+    pub(crate) fn text(&self) -> String {
+        let mut parts: Vec<String> = self.0.content.iter().map(block).collect();
+        // Structured content repeats the text, by the protocol; it is shown only where there is none.
+        if let (true, Some(structured)) = (parts.is_empty(), &self.0.structured_content) {
+            parts.push(structured.to_string());
+        }
+        if parts.is_empty() {
+            parts.push("[the tool answered without any content]".to_owned());
+        }
+        parts.join("\n")
+    }
+
+    /// The answer as data: the structured content, else the first text that is a JSON object or list.
+    pub(crate) fn data(&self) -> Option<Value> {
+        if let Some(structured) = &self.0.structured_content {
+            return Some(structured.clone());
+        }
+        self.0.content.iter().find_map(|block| {
+            let text = block.as_text()?.text.trim_start();
+            if !text.starts_with(['{', '[']) {
+                return None;
+            }
+            serde_json::from_str(text).ok()
+        })
+    }
 }
 
 fn block(block: &ContentBlock) -> String {
