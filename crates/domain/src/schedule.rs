@@ -1,13 +1,33 @@
-//! Times that repeat in the owner's zone.
+//! Times that repeat in the owner's zone (SKL-03).
 //!
-//! A slot is a wall-clock time in that zone. A local time that a change to summer time skips fires as
-//! much later as the clock jumped; one that the change back repeats fires once, the first time.
+//! A rule names wall-clock minutes, in the owner's zone, and each of them fires once:
+//!
+//! - A minute that the change back repeats fires the first time.
+//! - A minute that a change to summer time skips fires as much later as the clock jumped.
+//! - Two minutes that so fall on the same instant are one slot.
+//!
+//! That holds for every rule, also for one that fires many times a day. `*/30 * * * *` at a change of an
+//! hour therefore loses nothing in spring (02:30 would fire at 03:30, which is a slot anyway) and
+//! rests for the hour that comes twice in autumn. Where the clock jumps by half an hour, as on Lord
+//! Howe Island, `*/20 * * * *` fires 02:00 and 02:20 at 02:30 and 02:50, next to 02:40.
+//!
+//! A month without the day that a monthly rule names has its last day instead. A cron expression is
+//! taken at its word: `0 9 31 * *` fires in seven months.
+
+mod cron;
+mod due;
+mod pattern;
+mod plain;
 
 use base::Timestamp;
-use jiff::civil::{Date, Time, Weekday};
+use jiff::civil::{Time, Weekday};
 use jiff::tz::TimeZone;
 
-/// Which days a rule names.
+pub use cron::Cron;
+pub use due::{Due, LATE_AFTER_MS, MISSED_MAX, Missed, due};
+use pattern::{Days, Pattern};
+
+/// What sort of rule it is, as it is written in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -17,33 +37,144 @@ pub enum Kind {
     Weekdays,
     /// One day of the week.
     Weekly,
+    /// One day of the month.
+    Monthly,
+    /// A cron expression.
+    Cron,
 }
 
 /// A repeating wall-clock time, as the model drafts it and the user confirms it.
+///
+/// As JSON `{"kind":"weekly","at":"08:00","weekday":"friday"}`, or with `day` for a monthly rule, or
+/// `{"kind":"cron","cron":"0 8 * * 1-5"}`. A rule that exists fires.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rule {
-    /// Which days.
-    pub kind: Kind,
-    /// The time of day, as `08:00`.
-    pub at: String,
-    /// The day, for a weekly rule only, as `friday`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weekday: Option<String>,
+#[serde(try_from = "RuleForm", into = "RuleForm")]
+pub enum Rule {
+    /// Every day.
+    Daily {
+        /// The time of day.
+        at: Time,
+    },
+    /// Monday to Friday.
+    Weekdays {
+        /// The time of day.
+        at: Time,
+    },
+    /// One day of the week.
+    Weekly {
+        /// The time of day.
+        at: Time,
+        /// Which day.
+        weekday: Weekday,
+    },
+    /// One day of the month; a month without it has its last day.
+    Monthly {
+        /// The time of day.
+        at: Time,
+        /// Which day, 1 to 31.
+        day: i8,
+    },
+    /// A cron expression.
+    Cron(Cron),
 }
 
-/// Why a rule or zone is no schedule.
+/// A rule as it is written in JSON.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RuleForm {
+    pub kind: Kind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weekday: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cron: Option<String>,
+}
+
+/// Why a rule or zone is no schedule. The texts are for whoever wrote it, a person or the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// No such time of day.
     #[error("\"{0}\" is no time of day; write it as 08:00")]
     Time(String),
-    /// A weekly rule without a day that exists.
-    #[error("a weekly schedule needs a weekday such as \"friday\"")]
-    Weekday,
-    /// A day where none belongs.
-    #[error("only a weekly schedule has a weekday; leave it out")]
-    WeekdayUnwanted,
+    /// No such day of the week.
+    #[error("\"{0}\" is no day of the week; write it as friday")]
+    Weekday(String),
+    /// No such day of the month.
+    #[error("{0} is no day of a month; write 1 to 31")]
+    Day(i64),
+    /// A field that this kind of rule needs.
+    #[error("a {kind} schedule needs a {field} such as {example}")]
+    Needed {
+        /// The kind, as in JSON.
+        kind: &'static str,
+        /// The field.
+        field: &'static str,
+        /// What may stand there.
+        example: &'static str,
+    },
+    /// A field that another kind of rule has.
+    #[error("a {kind} schedule has no {field}; leave it out")]
+    Unwanted {
+        /// The kind, as in JSON.
+        kind: &'static str,
+        /// The field.
+        field: &'static str,
+    },
+    /// Plain words that say no rule.
+    #[error(
+        "\"{0}\" is no schedule; write it as \"daily 07:30\", \"weekdays 8:00\", \"every friday 9:00\", \
+         \"monthly 1 09:00\", \"every 30 minutes\", \"每天 08:00\", \"工作日 8:00\", \"每周五 9:00\", \
+         \"每月1日 9:00\" or as five cron fields such as \"0 8 * * 1-5\""
+    )]
+    Words(String),
+    /// Repeats that do not divide an hour or a day.
+    #[error(
+        "every {0} does not come out even; write a number that divides {1}, or name the times in cron"
+    )]
+    Uneven(String, &'static str),
+    /// A cron expression that is too long.
+    #[error("a cron schedule has at most {max} characters; split it into several schedules")]
+    CronLength {
+        /// The most it may have.
+        max: usize,
+    },
+    /// Other than five fields.
+    #[error(
+        "a cron schedule has five fields, minute hour day-of-month month day-of-week, and not {0}; \
+         seconds and years have none"
+    )]
+    CronFields(usize),
+    /// A part of a field that cannot be read.
+    #[error(
+        "\"{part}\" is no {field} of a cron schedule; write numbers from {low} to {high}, ranges as {low}-{high}, \
+         steps up to {high} as */2, and commas between them"
+    )]
+    CronPart {
+        /// The part.
+        part: String,
+        /// The field.
+        field: &'static str,
+        /// Its least value.
+        low: u8,
+        /// Its greatest value, and greatest step.
+        high: u8,
+    },
+    /// A range from a greater to a smaller value.
+    #[error(
+        "\"{part}\" runs backwards in the {field} of a cron schedule; write it as two ranges, as 22-23,0-2"
+    )]
+    CronBackwards {
+        /// The part.
+        part: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// An expression without a date.
+    #[error("this cron schedule never fires: no month that it names has such a day")]
+    CronNever,
     /// No such zone.
     #[error("\"{0}\" is no time zone; write it as Asia/Hong_Kong")]
     Zone(String),
@@ -68,81 +199,150 @@ pub fn zone(name: &str) -> Result<TimeZone, ScheduleError> {
 }
 
 impl Rule {
-    fn parts(&self) -> Result<(Time, Option<Weekday>), ScheduleError> {
-        let bad_time = || ScheduleError::Time(self.at.chars().take(20).collect());
-        let shaped = self.at.len() == 5 && self.at.as_bytes()[2] == b':';
-        let time: Time =
-            if shaped { self.at.parse().map_err(|_| bad_time())? } else { return Err(bad_time()) };
-        let day = match (self.kind, self.weekday.as_deref()) {
-            (Kind::Weekly, Some(word)) => {
-                let found = DAYS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
-                Some(found.ok_or(ScheduleError::Weekday)?.1)
-            }
-            (Kind::Weekly, None) => return Err(ScheduleError::Weekday),
-            (Kind::Daily | Kind::Weekdays, None) => None,
-            (Kind::Daily | Kind::Weekdays, Some(_)) => return Err(ScheduleError::WeekdayUnwanted),
-        };
-        Ok((time, day))
-    }
-
-    /// Checks the rule by itself.
-    pub fn check(&self) -> Result<(), ScheduleError> {
-        self.parts().map(|_| ())
-    }
-
     /// The first slot strictly after an instant.
     pub fn next_after(
         &self,
         zone: &TimeZone,
         after: Timestamp,
     ) -> Result<Timestamp, ScheduleError> {
-        let (time, day) = self.parts()?;
-        let mut date = local_date(zone, after)?;
-        // Eight days hold every weekday once more than needed, for a slot earlier on the same day.
-        for _ in 0..9 {
-            let named = match self.kind {
-                Kind::Daily => true,
-                Kind::Weekdays => !matches!(date.weekday(), Weekday::Saturday | Weekday::Sunday),
-                Kind::Weekly => Some(date.weekday()) == day,
-            };
-            if named {
-                let slot = instant(zone, date, time)?;
-                if slot > after {
-                    return Ok(slot);
-                }
-            }
-            date = date.tomorrow().map_err(|_| ScheduleError::Range)?;
-        }
-        Err(ScheduleError::Range)
+        self.pattern().next_after(zone, after)
     }
 
-    /// The rule in plain words, for cards and lists.
-    pub fn words(&self) -> String {
-        match self.kind {
-            Kind::Daily => format!("every day at {}", self.at),
-            Kind::Weekdays => format!("weekdays at {}", self.at),
+    fn pattern(&self) -> Pattern {
+        let at = |time: &Time| Pattern {
+            minutes: 1 << time.minute(),
+            hours: 1 << time.hour(),
+            ..Pattern::ALL
+        };
+        match self {
+            Rule::Daily { at: time } => at(time),
+            Rule::Weekdays { at: time } => Pattern { weekdays: 0b011_1110, ..at(time) },
+            Rule::Weekly { at: time, weekday } => {
+                Pattern { weekdays: 1 << weekday.to_sunday_zero_offset(), ..at(time) }
+            }
+            Rule::Monthly { at: time, day } => {
+                let days = if *day > 28 { Days::OrLast } else { Days::Both };
+                Pattern { month_days: 1 << day, days, ..at(time) }
+            }
+            Rule::Cron(cron) => cron.pattern(),
+        }
+    }
+}
+
+impl TryFrom<RuleForm> for Rule {
+    type Error = ScheduleError;
+
+    fn try_from(form: RuleForm) -> Result<Self, ScheduleError> {
+        let kind = form.kind.word();
+        let allowed = match form.kind {
+            Kind::Daily | Kind::Weekdays => [true, false, false, false],
+            Kind::Weekly => [true, true, false, false],
+            Kind::Monthly => [true, false, true, false],
+            Kind::Cron => [false, false, false, true],
+        };
+        let given = [
+            ("at", form.at.is_some()),
+            ("weekday", form.weekday.is_some()),
+            ("day", form.day.is_some()),
+            ("cron", form.cron.is_some()),
+        ];
+        for ((field, given), allowed) in given.into_iter().zip(allowed) {
+            if given && !allowed {
+                return Err(ScheduleError::Unwanted { kind, field });
+            }
+        }
+        let needed = |field, example| ScheduleError::Needed { kind, field, example };
+        let at = || time(form.at.as_deref().ok_or(needed("time \"at\"", "\"08:00\""))?);
+        match form.kind {
+            Kind::Daily => Ok(Rule::Daily { at: at()? }),
+            Kind::Weekdays => Ok(Rule::Weekdays { at: at()? }),
             Kind::Weekly => {
-                let day = self.weekday.as_deref().unwrap_or("week").to_ascii_lowercase();
-                let mut letters = day.chars();
-                let first = letters.next().map(|c| c.to_ascii_uppercase()).unwrap_or_default();
-                format!("every {first}{} at {}", letters.as_str(), self.at)
+                let word = form.weekday.as_deref().ok_or(needed("weekday", "\"friday\""))?;
+                let weekday = weekday(word)
+                    .ok_or_else(|| ScheduleError::Weekday(word.chars().take(20).collect()))?;
+                Ok(Rule::Weekly { at: at()?, weekday })
+            }
+            Kind::Monthly => {
+                let day = form.day.ok_or(needed("day", "1"))?;
+                Ok(Rule::Monthly { at: at()?, day: month_day(day)? })
+            }
+            Kind::Cron => {
+                let text =
+                    form.cron.as_deref().ok_or(needed("text \"cron\"", "\"0 8 * * 1-5\""))?;
+                Cron::read(text).map(Rule::Cron)
             }
         }
     }
 }
 
-fn local_date(zone: &TimeZone, at: Timestamp) -> Result<Date, ScheduleError> {
-    let at = jiff::Timestamp::from_microsecond(at.micros()).map_err(|_| ScheduleError::Range)?;
-    Ok(zone.to_datetime(at).date())
+impl From<Rule> for RuleForm {
+    fn from(rule: Rule) -> Self {
+        let form = |kind, at: Option<Time>| RuleForm {
+            kind,
+            at: at.map(hours_minutes),
+            weekday: None,
+            day: None,
+            cron: None,
+        };
+        match rule {
+            Rule::Daily { at } => form(Kind::Daily, Some(at)),
+            Rule::Weekdays { at } => form(Kind::Weekdays, Some(at)),
+            Rule::Weekly { at, weekday } => {
+                let weekday = Some(weekday_word(weekday).to_owned());
+                RuleForm { weekday, ..form(Kind::Weekly, Some(at)) }
+            }
+            Rule::Monthly { at, day } => {
+                RuleForm { day: Some(day.into()), ..form(Kind::Monthly, Some(at)) }
+            }
+            Rule::Cron(cron) => {
+                RuleForm { cron: Some(cron.text().to_owned()), ..form(Kind::Cron, None) }
+            }
+        }
+    }
 }
 
-fn instant(zone: &TimeZone, date: Date, time: Time) -> Result<Timestamp, ScheduleError> {
-    // "Compatible": a skipped time moves later by the gap, a repeated one takes the first.
-    let at = zone
-        .to_ambiguous_timestamp(date.to_datetime(time))
-        .compatible()
-        .map_err(|_| ScheduleError::Range)?;
-    Ok(Timestamp::from_micros(at.as_microsecond()))
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Kind::Daily => "daily",
+            Kind::Weekdays => "weekdays",
+            Kind::Weekly => "weekly",
+            Kind::Monthly => "monthly",
+            Kind::Cron => "cron",
+        }
+    }
+}
+
+/// A time of day as `08:00`; the first zero may be left out.
+fn time(text: &str) -> Result<Time, ScheduleError> {
+    let number = |digits: &str, most: usize| {
+        let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+        (plain && (1..=most).contains(&digits.len())).then(|| digits.parse::<i8>().ok()).flatten()
+    };
+    let read = || {
+        let (hour, minute) = text.split_once(':')?;
+        let minute = number(minute, 2).filter(|_| minute.len() == 2)?;
+        Time::new(number(hour, 2)?, minute, 0, 0).ok()
+    };
+    read().ok_or_else(|| ScheduleError::Time(text.chars().take(20).collect()))
+}
+
+fn hours_minutes(at: Time) -> String {
+    format!("{:02}:{:02}", at.hour(), at.minute())
+}
+
+fn weekday(word: &str) -> Option<Weekday> {
+    let found = DAYS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
+    found.map(|(_, weekday)| *weekday)
+}
+
+fn weekday_word(weekday: Weekday) -> &'static str {
+    let found = DAYS.iter().find(|(_, day)| *day == weekday);
+    found.map_or("sunday", |(name, _)| name)
+}
+
+fn month_day(day: i64) -> Result<i8, ScheduleError> {
+    i8::try_from(day).ok().filter(|day| (1..=31).contains(day)).ok_or(ScheduleError::Day(day))
 }
 
 /// An instant as people of that zone write it: `Monday 2027-03-01 08:00`.
@@ -161,118 +361,5 @@ pub fn month(zone: &TimeZone, at: Timestamp) -> String {
     }
 }
 
-/// How a slot that came due is handled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Due {
-    /// The slot that fires: the newest that has passed.
-    pub slot: Timestamp,
-    /// Older slots that passed unfired and are covered by this one.
-    pub missed: u32,
-    /// Whether it fires so long after its time that the agent must say so.
-    pub late: bool,
-    /// The next slot, computed from the slot and not from the time it fires.
-    pub next: Timestamp,
-}
-
-/// A slot is late when it fires more than this after its time.
-pub const LATE_AFTER_MS: u64 = 60_000;
-
-/// What fires at `now` for a schedule whose next slot is `next_slot`; `None` if it is not due.
-///
-/// After an outage all passed slots collapse to one catch-up, the newest.
-pub fn due(
-    rule: &Rule,
-    zone: &TimeZone,
-    next_slot: Timestamp,
-    now: Timestamp,
-) -> Result<Option<Due>, ScheduleError> {
-    if now < next_slot {
-        return Ok(None);
-    }
-    let (mut slot, mut missed) = (next_slot, 0_u32);
-    let mut next = rule.next_after(zone, slot)?;
-    while next <= now {
-        slot = next;
-        missed = missed.saturating_add(1);
-        next = rule.next_after(zone, slot)?;
-    }
-    let late = missed > 0 || slot.plus_ms(LATE_AFTER_MS) < now;
-    Ok(Some(Due { slot, missed, late, next }))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        Timestamp::parse(text).unwrap()
-    }
-    fn rule(kind: Kind, at: &str, weekday: Option<&str>) -> Rule {
-        Rule { kind, at: at.into(), weekday: weekday.map(Into::into) }
-    }
-
-    #[test]
-    fn slots_follow_the_owners_wall_clock() {
-        let hong_kong = zone("Asia/Hong_Kong").unwrap();
-        let next = |r: &Rule, t| r.next_after(&hong_kong, at(t)).unwrap().to_string();
-        let daily = rule(Kind::Daily, "08:00", None);
-        assert_eq!(next(&daily, "2027-02-28T23:59:59Z"), "2027-03-01T00:00:00.000000Z");
-        assert_eq!(next(&daily, "2027-03-01T00:00:00Z"), "2027-03-02T00:00:00.000000Z");
-        let weekdays = rule(Kind::Weekdays, "08:00", None);
-        assert_eq!(next(&weekdays, "2027-03-05T00:00:00Z"), "2027-03-08T00:00:00.000000Z");
-        let friday = rule(Kind::Weekly, "17:30", Some("Friday"));
-        assert_eq!(next(&friday, "2027-03-05T09:30:00Z"), "2027-03-12T09:30:00.000000Z");
-        assert_eq!(friday.words(), "every Friday at 17:30");
-    }
-
-    #[test]
-    fn a_skipped_time_fires_later_and_a_repeated_one_once() {
-        let berlin = zone("Europe/Berlin").unwrap();
-        let daily = rule(Kind::Daily, "02:30", None);
-        let next = |t| daily.next_after(&berlin, at(t)).unwrap().to_string();
-        // 28 March 2027: 02:00 jumps to 03:00, so 02:30 is 03:30 summer time.
-        assert_eq!(next("2027-03-27T12:00:00Z"), "2027-03-28T01:30:00.000000Z");
-        // 31 October 2027: 02:30 happens at 00:30 and 01:30 UTC; the first counts, the second does not.
-        assert_eq!(next("2027-10-30T12:00:00Z"), "2027-10-31T00:30:00.000000Z");
-        assert_eq!(next("2027-10-31T00:30:00Z"), "2027-11-01T01:30:00.000000Z");
-    }
-
-    #[test]
-    fn an_outage_collapses_to_one_late_catch_up() {
-        let utc = zone("UTC").unwrap();
-        let daily = rule(Kind::Daily, "08:00", None);
-        let check = |now: &str| due(&daily, &utc, at("2027-03-01T08:00:00Z"), at(now)).unwrap();
-        assert_eq!(check("2027-03-01T07:59:59Z"), None);
-        let on_time = Due {
-            slot: at("2027-03-01T08:00:00Z"),
-            missed: 0,
-            late: false,
-            next: at("2027-03-02T08:00:00Z"),
-        };
-        assert_eq!(check("2027-03-01T08:00:01Z"), Some(on_time));
-        let caught_up = Due {
-            slot: at("2027-03-04T08:00:00Z"),
-            missed: 3,
-            late: true,
-            next: at("2027-03-05T08:00:00Z"),
-        };
-        assert_eq!(check("2027-03-04T09:00:00Z"), Some(caught_up));
-        // It stands for missed ones, so it is late even right at its own time.
-        assert_eq!(check("2027-03-04T08:00:00Z"), Some(caught_up));
-    }
-
-    #[test]
-    fn bad_rules_say_what_to_write() {
-        let says = |r: Rule| r.check().map_err(|e| e.to_string());
-        assert_eq!(
-            says(rule(Kind::Daily, "8am", None)),
-            Err("\"8am\" is no time of day; write it as 08:00".into())
-        );
-        assert_eq!(
-            says(rule(Kind::Weekly, "08:00", None)),
-            Err("a weekly schedule needs a weekday such as \"friday\"".into())
-        );
-        assert!(says(rule(Kind::Daily, "08:00", Some("friday"))).is_err());
-        assert!(zone("Mars/Olympus").is_err());
-    }
-}
+mod tests;
