@@ -1,12 +1,20 @@
 //! What a duty asks for, as the model drafts it and the user confirms it (DEL-05, DEL-26).
 //!
 //! The draft is frozen as bytes when it is proposed; the card is rendered from those bytes and the
-//! user's tap carries their digest. Nothing here is in force before that.
+//! user's tap carries their digest. Nothing here is in force before that. The frozen bytes hold the normal
+//! form: a rule written in plain words stands there as the program understood it.
+
+mod check;
+mod form;
 
 use base::{TimeError, Timestamp};
 use jiff::tz::TimeZone;
 
-use crate::schedule::{Rule, ScheduleError};
+pub use check::{Check, CheckError, Test, Verdict, check_verdict};
+use form::{DraftForm, WakeupForm};
+
+use crate::event::Mode;
+use crate::schedule::{Missed, Rule, ScheduleError};
 
 /// Which evidence ends a condition, and who is believed about it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -21,18 +29,45 @@ pub struct Condition {
 }
 
 /// A wake-up that the duty needs, with what to do then.
+///
+/// As JSON `{"when":"weekdays 8:00","prompt":"…"}`, or with the fields of a [`Rule`] in place of `when`,
+/// and with `run_missed` and `check` if wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "WakeupForm", into = "WakeupForm")]
 pub struct Wakeup {
     /// When.
-    #[serde(flatten)]
     pub rule: Rule,
     /// What the agent is told when it wakes.
     pub prompt: String,
+    /// What becomes of slots that passed while nobody could fire them.
+    pub run_missed: Missed,
+    /// What a program looks at first; without a change it wakes nobody.
+    pub check: Option<Check>,
+}
+
+/// Events of a source that the duty is for (PRO-14).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subscription {
+    /// The source's name, such as `github`.
+    pub source: String,
+    /// Only this topic, or all below a prefix that ends in `.*`; see [`covers`](crate::event::covers).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// Whether an event wakes the duty or is only read along.
+    #[serde(default = "wake")]
+    pub mode: Mode,
+    /// What the agent is told with each event.
+    pub prompt: String,
+}
+
+fn wake() -> Mode {
+    Mode::Wake
 }
 
 /// The whole draft.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "DraftForm", into = "DraftForm")]
 pub struct Draft {
     /// A few words for lists.
     pub title: String,
@@ -41,10 +76,10 @@ pub struct Draft {
     /// When it is done. Never empty.
     pub conditions: Vec<Condition>,
     /// When it wakes by itself.
-    #[serde(default)]
     pub schedules: Vec<Wakeup>,
+    /// Which events it is for.
+    pub subscriptions: Vec<Subscription>,
     /// After this instant it wakes no more (RFC 3339).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 }
 
@@ -85,6 +120,24 @@ pub enum DraftError {
     /// A schedule that cannot be computed.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
+    /// A wake-up without a time.
+    #[error("a schedule needs a time; write it as \"when\":\"weekdays 8:00\"")]
+    When,
+    /// A wake-up with its time in two forms.
+    #[error("give a schedule either \"when\" or \"kind\" with its fields, not both")]
+    WhenTwice,
+    /// A look that cannot be made.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// Too many subscriptions.
+    #[error("a duty has at most {max} subscriptions")]
+    Subscriptions {
+        /// The most it may have.
+        max: usize,
+    },
+    /// A topic that covers nothing that could be meant.
+    #[error("\"{0}\" is no topic; write it whole, or as a prefix such as issues.*")]
+    Topic(String),
     /// An end that is no time.
     #[error(transparent)]
     Until(#[from] TimeError),
@@ -96,17 +149,37 @@ pub enum DraftError {
 const TITLE_MAX: usize = 80;
 const TEXT_MAX: usize = 2_000;
 const LIST_MAX: usize = 12;
+const SUBSCRIPTIONS_MAX: usize = 20;
 
 impl Draft {
     /// Reads and checks the arguments of `propose_duty`.
     pub fn read(arguments: &str, zone: &TimeZone, now: Timestamp) -> Result<Self, DraftError> {
-        let draft: Draft = serde_json::from_str(arguments)
+        let form: DraftForm = serde_json::from_str(arguments)
             .map_err(|e| DraftError::Shape(e.to_string().chars().take(200).collect()))?;
+        let draft = Draft::try_from(form)?;
         draft.check(zone, now)?;
         Ok(draft)
     }
 
-    fn check(&self, zone: &TimeZone, now: Timestamp) -> Result<(), DraftError> {
+    /// A routine: a duty that wakes at its times until the person ends it (SKL-03). Its goal is what
+    /// the agent is told when it wakes. To be checked like any other draft.
+    pub fn routine(name: &str, wakeup: Wakeup, until: Option<String>) -> Self {
+        Draft {
+            title: name.to_owned(),
+            goal: wakeup.prompt.clone(),
+            conditions: vec![Condition {
+                text: "The person ends it".into(),
+                evidence: "statement".into(),
+                authority: "user".into(),
+            }],
+            schedules: vec![wakeup],
+            subscriptions: Vec::new(),
+            until,
+        }
+    }
+
+    /// Whether the draft may be shown to the user: texts, bounds, and times that are still to come.
+    pub fn check(&self, zone: &TimeZone, now: Timestamp) -> Result<(), DraftError> {
         text("title", &self.title, TITLE_MAX)?;
         text("goal", &self.goal, TEXT_MAX)?;
         if self.conditions.is_empty() || self.conditions.len() > LIST_MAX {
@@ -121,8 +194,13 @@ impl Draft {
             return Err(DraftError::Schedules { max: LIST_MAX });
         }
         for schedule in &self.schedules {
-            text("a schedule's prompt", &schedule.prompt, TEXT_MAX)?;
-            schedule.rule.next_after(zone, now)?;
+            schedule.check(zone, now)?;
+        }
+        if self.subscriptions.len() > SUBSCRIPTIONS_MAX {
+            return Err(DraftError::Subscriptions { max: SUBSCRIPTIONS_MAX });
+        }
+        for subscription in &self.subscriptions {
+            subscription.check()?;
         }
         match self.until_at()? {
             Some(until) if until <= now => Err(DraftError::Past),
@@ -133,6 +211,57 @@ impl Draft {
     /// The end, if it has one.
     pub fn until_at(&self) -> Result<Option<Timestamp>, TimeError> {
         self.until.as_deref().map(Timestamp::parse).transpose()
+    }
+}
+
+impl Wakeup {
+    fn check(&self, zone: &TimeZone, now: Timestamp) -> Result<(), DraftError> {
+        text("a schedule's prompt", &self.prompt, TEXT_MAX)?;
+        self.rule.next_after(zone, now)?;
+        let Some(check) = &self.check else { return Ok(()) };
+        text("a check's tool", &check.tool, TITLE_MAX)?;
+        text("a check's arguments", &check.arguments_text(), TEXT_MAX)?;
+        if let Some(path) = &check.path {
+            text("a check's path", path, TITLE_MAX)?;
+        }
+        match &check.test {
+            Test::Contains(wanted) => text("a check's value", wanted, TITLE_MAX),
+            Test::Changed | Test::Below(_) | Test::Above(_) => Ok(()),
+        }
+    }
+
+    /// The wake-up in plain words, for cards and lists: its times, and what a program looks at first.
+    pub fn words(&self) -> String {
+        let missed = match self.run_missed {
+            Missed::Once => "",
+            Missed::Skip => "; not late",
+        };
+        let look = self.check.as_ref().map(|check| format!("; only if {}", check.words()));
+        format!("{}{missed}{}", self.rule.words(), look.unwrap_or_default())
+    }
+}
+
+impl Subscription {
+    fn check(&self) -> Result<(), DraftError> {
+        text("a subscription's source", &self.source, TITLE_MAX)?;
+        text("a subscription's prompt", &self.prompt, TEXT_MAX)?;
+        let Some(topic) = &self.topic else { return Ok(()) };
+        text("a subscription's topic", topic, TITLE_MAX)?;
+        let prefix = topic.strip_suffix(".*").unwrap_or(topic);
+        match prefix.is_empty() || prefix.contains('*') {
+            true => Err(DraftError::Topic(topic.clone())),
+            false => Ok(()),
+        }
+    }
+
+    /// The subscription in plain words, for cards and lists.
+    pub fn words(&self) -> String {
+        let topic = self.topic.as_deref().unwrap_or("any");
+        let along = match self.mode {
+            Mode::Wake => "",
+            Mode::Background => ", only read along",
+        };
+        format!("events of {} ({topic}){along}", self.source)
     }
 }
 
@@ -156,43 +285,4 @@ fn text(field: &'static str, value: &str, max: usize) -> Result<(), DraftError> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GOOD: &str = r#"{"title":"Price watch","goal":"Tell me when it falls under 100",
-        "conditions":[{"text":"the user ends it","evidence":"statement","authority":"user"}],
-        "schedules":[{"kind":"weekdays","at":"08:00","prompt":"Look at the feed"}]}"#;
-
-    fn read(arguments: &str) -> Result<Draft, String> {
-        let now = Timestamp::parse("2027-03-01T00:00:00Z").unwrap();
-        Draft::read(arguments, &TimeZone::UTC, now).map_err(|e| e.to_string())
-    }
-
-    #[test]
-    fn a_draft_needs_conditions_and_times_that_exist() {
-        let draft = read(GOOD).unwrap();
-        assert_eq!(draft.schedules[0].rule.words(), "weekdays at 08:00");
-        let without = GOOD.replace(
-            r#"{"text":"the user ends it","evidence":"statement","authority":"user"}"#,
-            "",
-        );
-        assert_eq!(
-            read(&without),
-            Err("a duty needs between 1 and 12 conditions, each with evidence and authority".into())
-        );
-        assert_eq!(
-            read(&GOOD.replace("08:00", "8 o'clock")),
-            Err("\"8 o'clock\" is no time of day; write it as 08:00".into())
-        );
-        assert!(read(&GOOD.replace("\"title\":\"Price watch\"", "\"title\":\" \"")).is_err());
-        assert_eq!(
-            read(&GOOD.replace("Price watch", "Price\\nDigest  0000")),
-            Err("title has a character that may not stand there; write it in plain words in one line"
-                .into())
-        );
-        assert!(read(&GOOD.replace("falls under", "falls\\nunder")).is_ok());
-        assert!(read(&GOOD.replace("falls under", "falls \\u202e under")).is_err());
-        let past = GOOD.replacen('{', r#"{"until":"2026-01-01T00:00:00Z","#, 1);
-        assert!(read(&past).unwrap_err().contains("in the past"));
-    }
-}
+mod tests;
