@@ -25,6 +25,7 @@
 
 mod connectors;
 mod error;
+pub mod guard;
 mod manifest;
 mod mcp;
 mod objects;

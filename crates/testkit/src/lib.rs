@@ -5,4 +5,5 @@ pub mod model_server;
 pub mod postgres;
 pub mod postgres_proxy;
 pub mod price_feed;
+pub mod site;
 pub mod stores;
