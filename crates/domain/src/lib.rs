@@ -8,6 +8,7 @@ pub mod event;
 pub mod queue;
 pub mod schedule;
 pub mod state;
+pub mod stop;
 pub mod words;
 
 pub use state::{Custody, Machine, Stage};

@@ -82,6 +82,9 @@ fn no_stop_of_the_everyday_set_is_missed() {
     check("everyday", EVERYDAY, 0);
 }
 
+/// A way to write the same message.
+type Dress = dyn Fn(&str) -> String;
+
 /// However a stop is dressed up, it stays one.
 #[test]
 fn a_stop_stays_one_in_capitals_full_width_quotes_and_with_blanks() {
@@ -89,7 +92,7 @@ fn a_stop_stays_one_in_capitals_full_width_quotes_and_with_blanks() {
         let wide = |c: char| char::from_u32(u32::from(c) + 0xFEE0).unwrap();
         text.chars().map(|c| if c.is_ascii_graphic() { wide(c) } else { c }).collect()
     };
-    let dressed: [(&str, &dyn Fn(&str) -> String); 9] = [
+    let dressed: [(&str, &Dress); 9] = [
         ("capitals", &|text| text.to_uppercase()),
         ("full width", &full_width),
         ("quoted", &|text| format!("“{text}”")),
@@ -114,17 +117,21 @@ fn a_stop_stays_one_in_capitals_full_width_quotes_and_with_blanks() {
 #[test]
 fn a_stop_is_heard_beside_every_harmless_sentence() {
     let stops = ["stop", "Wait!", "don't", "停", "先别订", "取消吧"];
+    let mut hidden = Vec::new();
     for set in [LABELLED, HELD_OUT, EVERYDAY] {
         for (_, text) in sentences(set).filter(|(is_stop, _)| !*is_stop) {
             for stop in stops {
                 for both in
                     [format!("{text}. {stop}"), format!("{stop}，{text}"), format!("{text} {stop}")]
                 {
-                    assert_ne!(stop_check(&both), StopCheck::Clear, "{both}");
+                    if stop_check(&both) == StopCheck::Clear {
+                        hidden.push(both);
+                    }
                 }
             }
         }
     }
+    assert_eq!(hidden, [""; 0]);
 }
 
 #[test]
