@@ -6,7 +6,7 @@
 
 Each expression is asked for its next slots in UTC and in five zones, half of the time near a change
 of the clock. In a zone there are two comparisons: with croniter's wall clock, put into the zone by
-Python under our policy, which must agree to the second; and with croniter's own answer for the zone.
+Python under our policy, which must agree to the second; and with croniter's own answer for it.
 
 A difference must be of a kind that DIFFERENCES.md has a section for, by the rules of the
 functions below that name kinds. Anything else is printed and fails.
@@ -62,7 +62,8 @@ def install() -> pathlib.Path:
     stamp = VENV / "installed.txt"
     if stamp.exists() and stamp.read_text() == REQUIREMENTS.read_text():
         return python
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-deps"]
+    pip += ["--disable-pip-version-check"]
     commands = [
         ([sys.executable, "-m", "venv", "--clear", str(VENV)], "this Python makes no environments"),
         (pip + ["--requirement", str(REQUIREMENTS)], "its packages could not be installed"),
@@ -179,7 +180,7 @@ class Other:
 
     def by_wall_clock(self, zone, after: int, count: int) -> list[int]:
         """Its wall clock, each minute of which is put into the zone: what Python's zones say for
-        fold 0 is the first of two such times, and for a skipped one the time that is as much later."""
+        fold 0 is the first of two such times, and for a skipped one the time as much later."""
         offset = lambda at: datetime.datetime.fromtimestamp(at, zone).utcoffset()
         quiet = lambda first, last: offset(first - DAY) == offset(first) == offset(last + DAY)
         local = datetime.datetime.fromtimestamp(after, zone).replace(tzinfo=None)
@@ -210,8 +211,8 @@ def parts_of(field: str) -> list[tuple[str, list[int], str]]:
     parts = []
     for part in field.lower().split(","):
         ends, _, step = part.partition("/")
-        numbers = [NUMBERS[end] if end in NUMBERS else int(end) for end in ends.split("-") if end != "*"]
-        parts.append((part, numbers, step))
+        words = [end for end in ends.split("-") if end != "*"]
+        parts.append((part, [NUMBERS[w] if w in NUMBERS else int(w) for w in words], step))
     return parts
 
 
@@ -261,7 +262,7 @@ def as_we_read_it(expression: str) -> tuple[set[str], str]:
 
 
 def kind_of_change(zone, slot: int, ours: bool) -> str | None:
-    """Which kind of difference around a change of the clock a slot may be that only one side has."""
+    """Which kind of difference around a change a slot may be that only one side has."""
     at = datetime.datetime.fromtimestamp(slot, zone)
     before = datetime.datetime.fromtimestamp(slot - DAY, zone).utcoffset()
     jump = (at.utcoffset() - before).total_seconds()
@@ -339,7 +340,8 @@ def compare(work: tuple) -> Comparison:
 
 
 def our_slots(requests: list[str]) -> list[str]:
-    build = ["cargo", "build", "--quiet", "--locked", "--package", "domain", "--example", "cron_slots"]
+    build = ["cargo", "build", "--quiet", "--locked", "--package", "domain"]
+    build += ["--example", "cron_slots"]
     subprocess.run(build, check=True, cwd=ROOT)
     program = TARGET / "debug" / "examples" / "cron_slots"
     text = "\n".join(requests) + "\n"

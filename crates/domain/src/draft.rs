@@ -1,8 +1,8 @@
 //! What a duty asks for, as the model drafts it and the user confirms it (DEL-05, DEL-26).
 //!
 //! The draft is frozen as bytes when it is proposed; the card is rendered from those bytes and the
-//! user's tap carries their digest. Nothing here is in force before that. The frozen bytes hold the normal
-//! form: a rule written in plain words stands there as the program understood it.
+//! user's tap carries their digest. Nothing here is in force before that. The frozen bytes hold the
+//! normal form: a rule written in plain words stands there as the program understood it.
 
 mod check;
 mod form;
@@ -30,8 +30,8 @@ pub struct Condition {
 
 /// A wake-up that the duty needs, with what to do then.
 ///
-/// As JSON `{"when":"weekdays 8:00","prompt":"…"}`, or with the fields of a [`Rule`] in place of `when`,
-/// and with `run_missed` and `check` if wanted.
+/// As JSON `{"when":"weekdays 8:00","prompt":"…"}`, or with the fields of a [`Rule`] in place of
+/// `when`, and with `run_missed` and `check` if wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "WakeupForm", into = "WakeupForm")]
 pub struct Wakeup {
@@ -51,7 +51,8 @@ pub struct Wakeup {
 pub struct Subscription {
     /// The source's name, such as `github`.
     pub source: String,
-    /// Only this topic, or all below a prefix that ends in `.*`; see [`covers`](crate::event::covers).
+    /// Only this topic, or all below a prefix that ends in `.*`; see
+    /// [`covers`](crate::event::covers).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
     /// Whether an event wakes the duty or is only read along.
@@ -97,7 +98,8 @@ pub enum DraftError {
         /// The most characters it may have.
         max: usize,
     },
-    /// A line end in a short text, or a character that commands a screen or turns the reading direction.
+    /// A line end in a short text, or a character that commands a screen or turns the reading
+    /// direction.
     #[error("{field} has a character that may not stand there; write it in plain words{lines}")]
     Character {
         /// Which.
@@ -161,8 +163,8 @@ impl Draft {
         Ok(draft)
     }
 
-    /// A routine: a duty that wakes at its times until the person ends it (SKL-03). Its goal is what
-    /// the agent is told when it wakes. To be checked like any other draft.
+    /// A routine: a duty that wakes at its times until the person ends it (SKL-03). Its goal is
+    /// what the agent is told when it wakes. To be checked like any other draft.
     pub fn routine(name: &str, wakeup: Wakeup, until: Option<String>) -> Self {
         Draft {
             title: name.to_owned(),
@@ -230,7 +232,8 @@ impl Wakeup {
         }
     }
 
-    /// The wake-up in plain words, for cards and lists: its times, and what a program looks at first.
+    /// The wake-up in plain words, for cards and lists: its times, and what a program looks at
+    /// first.
     pub fn words(&self) -> String {
         let missed = match self.run_missed {
             Missed::Once => "",

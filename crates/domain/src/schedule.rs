@@ -6,10 +6,10 @@
 //! - A minute that a change to summer time skips fires as much later as the clock jumped.
 //! - Two minutes that so fall on the same instant are one slot.
 //!
-//! That holds for every rule, also for one that fires many times a day. `*/30 * * * *` at a change of an
-//! hour therefore loses nothing in spring (02:30 would fire at 03:30, which is a slot anyway) and
-//! rests for the hour that comes twice in autumn. Where the clock jumps by half an hour, as on Lord
-//! Howe Island, `*/20 * * * *` fires 02:00 and 02:20 at 02:30 and 02:50, next to 02:40.
+//! That holds for every rule, also for one that fires many times a day. `*/30 * * * *` at a change
+//! of an hour therefore loses nothing in spring (02:30 would fire at 03:30, which is a slot anyway)
+//! and rests for the hour that comes twice in autumn. Where the clock jumps by half an hour, as on
+//! Lord Howe Island, `*/20 * * * *` fires 02:00 and 02:20 at 02:30 and 02:50, next to 02:40.
 //!
 //! A month without the day that a monthly rule names has its last day instead. A cron expression is
 //! taken at its word: `0 9 31 * *` fires in seven months.
@@ -45,8 +45,8 @@ pub enum Kind {
 
 /// A repeating wall-clock time, as the model drafts it and the user confirms it.
 ///
-/// As JSON `{"kind":"weekly","at":"08:00","weekday":"friday"}`, or with `day` for a monthly rule, or
-/// `{"kind":"cron","cron":"0 8 * * 1-5"}`. A rule that exists fires.
+/// As JSON `{"kind":"weekly","at":"08:00","weekday":"friday"}`, or with `day` for a monthly rule,
+/// or `{"kind":"cron","cron":"0 8 * * 1-5"}`. A rule that exists fires.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "RuleForm", into = "RuleForm")]
 pub enum Rule {
@@ -125,14 +125,15 @@ pub enum ScheduleError {
     },
     /// Plain words that say no rule.
     #[error(
-        "\"{0}\" is no schedule; write it as \"daily 07:30\", \"weekdays 8:00\", \"every friday 9:00\", \
-         \"monthly 1 09:00\", \"every 30 minutes\", \"每天 08:00\", \"工作日 8:00\", \"每周五 9:00\", \
+        "\"{0}\" is no schedule; write it as \"daily 07:30\", \"weekdays 8:00\", \
+         \"every friday 9:00\", \"monthly 1 09:00\", \"every 30 minutes\", \"每天 08:00\", \"工作日 8:00\", \"每周五 9:00\", \
          \"每月1日 9:00\" or as five cron fields such as \"0 8 * * 1-5\""
     )]
     Words(String),
     /// Repeats that do not divide an hour or a day.
     #[error(
-        "every {0} does not come out even; write a number that divides {1}, or name the times in cron"
+        "every {0} does not come out even; write a number that divides {1}, or name the times \
+         in cron"
     )]
     Uneven(String, &'static str),
     /// A cron expression that is too long.
@@ -149,8 +150,8 @@ pub enum ScheduleError {
     CronFields(usize),
     /// A part of a field that cannot be read.
     #[error(
-        "\"{part}\" is no {field} of a cron schedule; write numbers from {low} to {high}, ranges as {low}-{high}, \
-         steps up to {high} as */2, and commas between them"
+        "\"{part}\" is no {field} of a cron schedule; write numbers from {low} to {high}, \
+         ranges as {low}-{high}, steps up to {high} as */2, and commas between them"
     )]
     CronPart {
         /// The part.
@@ -164,7 +165,8 @@ pub enum ScheduleError {
     },
     /// A range from a greater to a smaller value.
     #[error(
-        "\"{part}\" runs backwards in the {field} of a cron schedule; write it as two ranges, as 22-23,0-2"
+        "\"{part}\" runs backwards in the {field} of a cron schedule; write it as two ranges, as \
+         22-23,0-2"
     )]
     CronBackwards {
         /// The part.

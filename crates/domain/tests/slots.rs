@@ -1,4 +1,7 @@
-//! Slots of random rules through a year in the zones of people who travel: none missed, none doubled.
+//! Slots of random rules through a year in zones that change their clocks in different ways: none
+//! missed, none doubled.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 
@@ -73,8 +76,8 @@ fn random_rule(random: &mut Random) -> Named {
     Named { rule: Rule::from_words(&words).unwrap(), minutes, hours, names }
 }
 
-/// Every slot of a year, straight from the policy: each named minute fires once, at its first time, or
-/// as much later as the clock jumped over it.
+/// Every slot of a year, straight from the policy: each named minute fires once, at its first time,
+/// or as much later as the clock jumped over it.
 fn slots_of_year(named: &Named, zone: &TimeZone, year: i16) -> BTreeSet<Timestamp> {
     let mut slots = BTreeSet::new();
     for date in date(year, 1, 1).series(jiff::Span::new().days(1)).take(366) {

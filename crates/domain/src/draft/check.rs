@@ -1,14 +1,15 @@
 //! A look that a program makes before anybody is woken: a read call and a comparison.
 //!
-//! A look *meets* its test when it is so now and was not so at the look before; so a price that stays
-//! below its mark wakes once, and again after it has been above it.
+//! A look *meets* its test when it is so now and was not so at the look before; so a price that
+//! stays below its mark wakes once, and again after it has been above it.
 
 use base::Digest;
 use serde_json::{Map, Number, Value};
 
 /// What a program looks at, and what must have come of it for the agent to be woken.
 ///
-/// As JSON `{"tool":"feed.price","arguments":{"item":"x"},"path":"price","when":"below","value":100}`.
+/// As JSON
+/// `{"tool":"feed.price","arguments":{"item":"x"},"path":"price","when":"below","value":100}`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "CheckForm", into = "CheckForm")]
 pub struct Check {
@@ -16,8 +17,8 @@ pub struct Check {
     pub tool: String,
     /// The call's arguments.
     pub arguments: Map<String, Value>,
-    /// Where in the JSON answer to look: names of fields and numbers of items, with dots between. `None`:
-    /// the whole text.
+    /// Where in the JSON answer to look: names of fields and numbers of items, with dots between.
+    /// `None`: the whole text.
     pub path: Option<String>,
     /// What must have come of it.
     pub test: Test,
@@ -133,9 +134,9 @@ const REMEMBERED_MAX: usize = 500;
 const LINE_MAX: usize = 200;
 
 impl Check {
-    /// What an answer says at the path, in the form to be remembered until the next look: the value, or
-    /// its digest if it is long; a number as text; the first line that contains the text searched for,
-    /// empty if none does. The error says why there is no such thing in the answer.
+    /// What an answer says at the path, in the form to be remembered until the next look: the
+    /// value, or its digest if it is long; a number as text; the first line that contains the text
+    /// searched for, empty if none does. The error says why there is no such thing in the answer.
     pub fn reading(&self, answer: &str) -> Result<String, String> {
         let found = match &self.path {
             None => Value::String(answer.to_owned()),
@@ -214,8 +215,8 @@ pub fn check_verdict(check: &Check, last: Option<&str>, answer: &str) -> Verdict
     }
 }
 
-/// A finite number, as JSON or plain text writes it. Compared as a 64-bit float: two amounts of the same
-/// digits are equal, which is what a mark needs.
+/// A finite number, as JSON or plain text writes it. Compared as a 64-bit float: two amounts of the
+/// same digits are equal, which is what a mark needs.
 fn number(text: &str) -> Option<f64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     text.parse().ok().filter(|number: &f64| plain && number.is_finite())

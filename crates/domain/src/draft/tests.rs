@@ -185,7 +185,8 @@ fn a_routine_is_a_duty_that_only_the_person_ends() {
     assert_eq!(ended.check(&TimeZone::UTC, now), Err(DraftError::Past));
 }
 
-/// Looks one after the other: what each found. What a look read is remembered unless it was unreadable.
+/// Looks one after the other: what each found. What a look read is remembered unless it was
+/// unreadable.
 fn looks(check: &str, answers: &[&str]) -> Vec<Verdict> {
     let check: Check = serde_json::from_str(check).unwrap();
     let mut last: Option<String> = None;

@@ -1,14 +1,14 @@
 //! Cron expressions of five fields, read as Vixie cron reads them.
 //!
-//! Fields: minute 0-59, hour 0-23, day of the month 1-31, month 1-12 or `jan` to `dec`, day of the week
-//! 0-7 or `sun` to `sat`, 0 and 7 both Sunday. A field is a list, with commas, of `*`, a value or a range
-//! `a-b`, each with a step `/n` if wanted; `a/n` counts from `a` to the field's end. `@hourly`,
-//! `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly` and `@annually` are read as what they stand
-//! for. A day must fit both day fields if one of them begins with `*`, else either.
+//! Fields: minute 0-59, hour 0-23, day of the month 1-31, month 1-12 or `jan` to `dec`, day of the
+//! week 0-7 or `sun` to `sat`, 0 and 7 both Sunday. A field is a list, with commas, of `*`, a value
+//! or a range `a-b`, each with a step `/n` if wanted; `a/n` counts from `a` to the field's end.
+//! `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly` and `@annually` are read as
+//! what they stand for. A day must fit both day fields if one of them begins with `*`, else either.
 //!
-//! Refused, as nobody can mean it or people mean different things by it: seconds and years, `?`, `L`, `W`,
-//! `#`, `H`, `@reboot`, a range that runs backwards (but for one that ends on Sunday), a step that is
-//! larger than its field, and an expression that never fires.
+//! Refused, as nobody can mean it or people mean different things by it: seconds and years, `?`,
+//! `L`, `W`, `#`, `H`, `@reboot`, a range that runs backwards (but for one that ends on Sunday), a
+//! step that is larger than its field, and an expression that never fires.
 //!
 //! The evaluator is our own, over the calendar and zones of jiff.
 

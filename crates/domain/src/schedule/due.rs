@@ -23,7 +23,8 @@ pub enum Missed {
 pub struct Due {
     /// The slot that fires: the newest that has passed.
     pub slot: Timestamp,
-    /// Older slots that passed unfired and are covered by this one; at [`MISSED_MAX`] there may be more.
+    /// Older slots that passed unfired and are covered by this one; at [`MISSED_MAX`] there may be
+    /// more.
     pub missed: u32,
     /// Whether it fires so long after its time that the agent must say so.
     pub late: bool,
@@ -32,8 +33,8 @@ pub struct Due {
 }
 
 impl Due {
-    /// Whether the slot wakes the agent under a policy. With [`Missed::Skip`] it does if it is fired at
-    /// its own time, whatever was missed before it.
+    /// Whether the slot wakes the agent under a policy. With [`Missed::Skip`] it does if it is
+    /// fired at its own time, whatever was missed before it.
     pub fn wakes(&self, missed: Missed, now: Timestamp) -> bool {
         match missed {
             Missed::Once => true,
@@ -51,8 +52,8 @@ impl Due {
 /// A slot is late when it fires more than this after its time.
 pub const LATE_AFTER_MS: u64 = 60_000;
 
-/// Missed slots are counted up to here, so that a year's outage of a rule that fires each minute costs
-/// no more than a day's.
+/// Missed slots are counted up to here, so that a year's outage of a rule that fires each minute
+/// costs no more than a day's.
 pub const MISSED_MAX: u32 = 1_000;
 
 /// What fires at `now` for a schedule whose next slot is `next_slot`; `None` if it is not due.
@@ -81,8 +82,8 @@ pub fn due(
     Ok(Some(Due { slot, missed, late, next }))
 }
 
-/// The newest slot up to `now`, given one that is, with the slot after it. The time between is halved
-/// at each look, some 45 times for a year.
+/// The newest slot up to `now`, given one that is, with the slot after it. The time between is
+/// halved at each look, some 45 times for a year.
 fn newest(
     rule: &Rule,
     zone: &TimeZone,

@@ -51,8 +51,8 @@ impl Pattern {
 
     /// Whether there is any date that it names, ever.
     ///
-    /// In the 400 years after which the calendar repeats every date that exists falls on every weekday,
-    /// so a day of the month that one of the months has is all it takes.
+    /// In the 400 years after which the calendar repeats every date that exists falls on every
+    /// weekday, so a day of the month that one of the months has is all it takes.
     pub fn fires(&self) -> bool {
         let days_of = |month: u64| match month {
             2 => 29,
@@ -110,8 +110,9 @@ impl Pattern {
 
     /// The first slot strictly after an instant.
     ///
-    /// Named minutes that a change skips are moved past others, so the one that comes first on the clock
-    /// need not fire first: the walk goes on to the first minute that exists and takes the earlier.
+    /// Named minutes that a change skips are moved past others, so the one that comes first on the
+    /// clock need not fire first: the walk goes on to the first minute that exists and takes the
+    /// earlier.
     pub fn next_after(
         &self,
         zone: &TimeZone,
@@ -151,8 +152,8 @@ fn lowest(bits: u64) -> Option<i8> {
     i8::try_from(bits.trailing_zeros()).ok().filter(|n| *n < 64)
 }
 
-/// A wall-clock minute before which every one has fired by `after`. Minutes that a change of the last
-/// day skipped may still be to come, so it is read off the clock as it was before that change.
+/// A wall-clock minute before which every one has fired by `after`. Minutes that a change of the
+/// last day skipped may still be to come, so it is read off the clock as it was before that change.
 fn earliest_pending(zone: &TimeZone, after: Timestamp) -> Result<DateTime, ScheduleError> {
     let at = jiff::Timestamp::from_microsecond(after.micros()).map_err(|_| range())?;
     let day_before = at.checked_sub(jiff::SignedDuration::from_hours(24)).map_err(|_| range())?;

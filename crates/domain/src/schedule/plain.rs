@@ -11,9 +11,9 @@ use super::{
 const TEXT_MAX: usize = 220;
 
 impl Rule {
-    /// Reads plain words, such as `weekdays 8:00`, `every friday at 9:00`, `每月1日 9:00` or
-    /// `every 30 minutes`, or five cron fields. What [`Rule::words`] writes is read as a rule with the
-    /// same slots. Errors say what may be written.
+    /// Reads plain words, such as `weekdays 8:00`, `every friday at 9:00`, `每月1日 9:00` or `every 30
+    /// minutes`, or five cron fields. What [`Rule::words`] writes is read as a rule with the same
+    /// slots. Errors say what may be written.
     pub fn from_words(text: &str) -> Result<Rule, ScheduleError> {
         let unknown = || ScheduleError::Words(text.chars().take(60).collect());
         if text.len() > TEXT_MAX {
