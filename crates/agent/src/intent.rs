@@ -19,6 +19,23 @@ pub enum Intent {
         /// Why.
         reason: String,
     },
+    /// Say whether the messages of this turn ask to stop.
+    SettleMessage {
+        /// Whether they do.
+        stop: bool,
+        /// Which duty is meant; `None`: everything.
+        duty: Option<DutyId>,
+    },
+    /// Write down where a matter stands.
+    NoteSituation {
+        /// What the model says of it.
+        note: SituationNote,
+    },
+    /// Draft a routine. The draft is checked where zone and time are known.
+    ProposeRoutine {
+        /// The arguments as the model wrote them.
+        draft: String,
+    },
     /// Draft a duty. The draft is checked where zone and time are known.
     ProposeDuty {
         /// The arguments as the model wrote them.
@@ -61,7 +78,37 @@ pub enum Intent {
         name: String,
         /// Its arguments.
         arguments: Map<String, Value>,
+        /// Why no cheaper way serves, in the model's words.
+        why: Option<String>,
     },
+}
+
+/// A judgement of where a matter stands (PRO-02).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SituationNote {
+    /// What it is about.
+    pub matter: String,
+    /// The event that shows it.
+    #[serde(default)]
+    pub event: Option<String>,
+    /// Where it stands.
+    pub stands: domain::situation::Stands,
+    /// The user's part in it.
+    pub part: domain::situation::Part,
+    /// Who has taken it on.
+    #[serde(default)]
+    pub taken_on_by: Option<String>,
+    /// Which step is wanted.
+    pub step: domain::situation::Step,
+    /// When to look again.
+    pub due_at: String,
+    /// The kind of event that would answer it.
+    #[serde(default)]
+    pub wait_kind: Option<String>,
+    /// Its key.
+    #[serde(default)]
+    pub wait_key: Option<String>,
 }
 
 /// What `read_records` can show.
@@ -74,6 +121,10 @@ pub enum Records {
     Waits,
     /// Schedules.
     Schedules,
+    /// Ways in that the person set up.
+    Sources,
+    /// Where matters stand.
+    Situations,
     /// The last messages.
     Messages,
     /// Tokens and money.
@@ -100,6 +151,7 @@ pub enum Mistake {
 
 const TEXT_MAX: usize = 4_000;
 const KEY_MAX: usize = 200;
+const WHY_MAX: usize = 300;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -116,6 +168,12 @@ struct Reason {
 struct Close {
     duty: String,
     reason: String,
+}
+#[derive(Deserialize)]
+struct Settle {
+    stop: bool,
+    #[serde(default)]
+    duty: Option<String>,
 }
 #[derive(Deserialize)]
 struct Await {
@@ -140,6 +198,8 @@ struct Outer {
     name: String,
     #[serde(default)]
     arguments: Option<Value>,
+    #[serde(default)]
+    why: Option<String>,
 }
 
 impl Intent {
@@ -164,6 +224,22 @@ impl Intent {
                 let reason = parse::<Reason>(arguments).map_err(bad)?.reason;
                 Ok(Intent::FinishQuietly { reason })
             }
+            "settle_message" => {
+                let Settle { stop, duty } = parse(arguments).map_err(bad)?;
+                let duty = duty.filter(|duty| !duty.trim().is_empty());
+                let duty = duty.map(|id| id.parse().map_err(|e: base::IdError| bad(e.to_string())));
+                Ok(Intent::SettleMessage { stop, duty: duty.transpose()? })
+            }
+            "note_situation" => {
+                let note: SituationNote = parse(arguments).map_err(bad)?;
+                for text in [Some(&note.matter), note.taken_on_by.as_ref()].into_iter().flatten() {
+                    if text.trim().is_empty() || text.chars().count() > KEY_MAX {
+                        return Err(bad(format!("a text has 1 to {KEY_MAX} characters")));
+                    }
+                }
+                Ok(Intent::NoteSituation { note })
+            }
+            "propose_routine" => Ok(Intent::ProposeRoutine { draft: arguments.to_owned() }),
             "propose_duty" => Ok(Intent::ProposeDuty { draft: arguments.to_owned() }),
             "propose_close" => {
                 let Close { duty, reason } = parse(arguments).map_err(bad)?;
@@ -193,9 +269,10 @@ impl Intent {
                 Ok(Intent::ToolSchema { name: parse::<Name>(arguments).map_err(bad)?.name })
             }
             "call_tool" => {
-                let Outer { name, arguments } = parse(arguments).map_err(bad)?;
+                let Outer { name, arguments, why } = parse(arguments).map_err(bad)?;
                 let arguments = object(arguments).map_err(bad)?;
-                Ok(Intent::CallTool { name, arguments })
+                let why = why.map(|why| why.chars().take(WHY_MAX).collect());
+                Ok(Intent::CallTool { name, arguments, why })
             }
             other => Err(Mistake::Unknown(other.chars().take(80).collect())),
         }

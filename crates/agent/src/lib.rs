@@ -12,11 +12,11 @@ mod turn;
 mod window;
 
 pub use context::{Prefix, Profile, Terms, prefix, readable};
-pub use intent::{Intent, Mistake, Records};
+pub use intent::{Intent, Mistake, Records, SituationNote};
 pub use tail::{DutyNote, Input, Tail};
 pub use tools::{BUILT_IN, definitions, schema_of};
 pub use turn::{Budget, Next, Outcome, StepKind, Turn};
 pub use window::window_start;
 
 /// The version of the harness: prompts, tools and loop. Only a run of the same version is resumed.
-pub const HARNESS: &str = concat!("adjutant-", env!("CARGO_PKG_VERSION"), "-1");
+pub const HARNESS: &str = concat!("adjutant-", env!("CARGO_PKG_VERSION"), "-2");

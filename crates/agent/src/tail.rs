@@ -37,6 +37,8 @@ pub struct Input {
 pub struct Tail {
     /// The time.
     pub now: Timestamp,
+    /// Control state that stands over everything: stops, pauses, holds.
+    pub control: Vec<String>,
     /// Duties of the person, or the one of this session.
     pub duties: Vec<DutyNote>,
     /// What changed since the last run.
@@ -49,6 +51,12 @@ impl Tail {
     /// The one user-role message that the run begins with.
     pub fn to_block(&self, zone: &TimeZone, zone_name: &str) -> Block {
         let mut text = format!("Now: {} {zone_name}\n", local_words(zone, self.now));
+        if !self.control.is_empty() {
+            text.push_str("Control:\n");
+        }
+        for line in &self.control {
+            text.push_str(&format!("- {line}\n"));
+        }
         if !self.duties.is_empty() {
             text.push_str("Duties:\n");
         }
@@ -82,6 +90,7 @@ mod tests {
     fn the_tail_answers_what_is_new_and_where_things_stand() {
         let tail = Tail {
             now: Timestamp::parse("2027-03-01T00:00:00Z").unwrap(),
+            control: vec!["paused since Monday 2027-03-01 07:30: everything".into()],
             duties: vec![DutyNote {
                 id: "d1".into(),
                 title: "Price watch".into(),
@@ -103,6 +112,7 @@ mod tests {
         assert_eq!(
             text,
             "Now: Monday 2027-03-01 08:00 Asia/Hong_Kong\n\
+             Control:\n- paused since Monday 2027-03-01 07:30: everything\n\
              Duties:\n- duty d1 \"Price watch\", version 1, active\n  - wakes weekdays at 08:00\n\
              Changed since your last turn:\n- proposal p1 \"Price watch\": confirmed by the user\n\
              New:\n- schedule s1 of duty d1 \"Price watch\" is due \

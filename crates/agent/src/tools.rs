@@ -7,10 +7,13 @@ use model::Block;
 use serde_json::{Value, json};
 
 /// The names of the built-in tools, in the order they are offered.
-pub const BUILT_IN: [&str; 9] = [
+pub const BUILT_IN: [&str; 12] = [
     "send_to_user",
     "finish_quietly",
+    "settle_message",
+    "note_situation",
     "propose_duty",
+    "propose_routine",
     "propose_close",
     "register_wait",
     "cancel_wait",
@@ -48,6 +51,35 @@ fn definition(name: &str) -> Value {
             json!({"reason": text("Why nothing needs saying, for the record.")}),
             &["reason"],
         ),
+        "settle_message" => (
+            "Say whether the person's messages of this turn ask you to stop or not to do something yet. \
+             Until then nothing is done outside. Call it once in every turn that has such a message.",
+            json!({
+                "stop": {"type": "boolean",
+                    "description": "true if anything in them says stop, wait, not yet, or cancel."},
+                "duty": text("The one duty that is meant, by its id; leave out for everything."),
+            }),
+            &["stop"],
+        ),
+        "note_situation" => (
+            "Write down where a matter stands, so that it is followed up in time. Taken on is not done; \
+             noted is not agreed.",
+            situation_properties(),
+            &["matter", "stands", "part", "step", "due_at"],
+        ),
+        "propose_routine" => (
+            "Draft a routine for the person to confirm: a prompt at set times. Without a condition \
+             that ends it.",
+            json!({
+                "name": text("A few words, such as morning brief."),
+                "prompt": text("What to do each time."),
+                "when": text("As weekdays 8:00, every friday 9:00, monthly 1 09:00, or cron 0 8 * * 1-5."),
+                "run_missed": {"type": "string", "enum": ["once", "skip"]},
+                "check": check_schema(),
+                "until": text("Optional end, as 2026-12-31T00:00:00Z."),
+            }),
+            &["name", "prompt", "when"],
+        ),
         "propose_duty" => (
             "Draft a duty for the person to confirm. It is not in force before they do.",
             propose_duty_properties(),
@@ -61,8 +93,10 @@ fn definition(name: &str) -> Value {
         "register_wait" => (
             "Wait for an event, or until a time: you are woken once, by whichever comes first.",
             json!({
-                "kind": text("What kind of event, such as timer or proposal_decided."),
-                "key": text("Which one, such as a proposal's id; any word for a timer."),
+                "kind": text("What kind of event: timer, proposal_decided, webhook, file, feed_entry or \
+                              page_changed."),
+                "key": text("Which one: a proposal's id; SOURCE:KEY for what comes through a source, as \
+                             shop:order-17; any word for a timer."),
                 "due_at": text("When to wake in any case, as 2026-11-30T08:00:00Z."),
             }),
             &["kind", "key", "due_at"],
@@ -75,7 +109,8 @@ fn definition(name: &str) -> Value {
         "read_records" => (
             "Read what is on record: the facts about duties, waits, schedules, messages and cost.",
             json!({"what": {"type": "string",
-                "enum": ["duties", "waits", "schedules", "messages", "spending"]}}),
+                "enum": ["duties", "waits", "schedules", "sources", "situations", "messages",
+                    "spending"]}}),
             &["what"],
         ),
         "tool_schema" => (
@@ -88,6 +123,7 @@ fn definition(name: &str) -> Value {
             json!({
                 "name": text("The tool's full name, as listed."),
                 "arguments": {"type": "object", "description": "As its schema says."},
+                "why": text("For web tools: why no record and no connector serves."),
             }),
             &["name", "arguments"],
         ),
@@ -115,14 +151,57 @@ fn propose_duty_properties() -> Value {
         "schedules": {"type": "array", "items": {
             "type": "object",
             "properties": {
-                "kind": {"type": "string", "enum": ["daily", "weekdays", "weekly"]},
-                "at": text("Time of day in the person's zone, as 08:00."),
-                "weekday": text("For weekly only, as friday."),
+                "when": text("As weekdays 8:00, daily 7:30, every friday 9:00, monthly 1 09:00, or cron \
+                              0 8 * * 1-5; in the person's zone."),
                 "prompt": text("What to do then."),
+                "run_missed": {"type": "string", "enum": ["once", "skip"]},
+                "check": check_schema(),
             },
-            "required": ["kind", "at", "prompt"],
+            "required": ["when", "prompt"],
+        }},
+        "subscriptions": {"type": "array", "items": {
+            "type": "object",
+            "properties": {
+                "source": text("Name of a source, as read_records shows them."),
+                "topic": text("Optional: exact, or a prefix such as issues.*"),
+                "mode": {"type": "string", "enum": ["wake", "background"]},
+                "prompt": text("What to do with what comes."),
+            },
+            "required": ["source", "prompt"],
         }},
         "until": text("Optional end, as 2026-12-31T00:00:00Z."),
+    })
+}
+
+/// A look that a program takes before anybody is woken.
+fn check_schema() -> Value {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    json!({
+        "type": "object",
+        "description": "Optional: a read that a program makes first; you are woken only if it holds.",
+        "properties": {
+            "tool": text("Full name of a tool that only reads."),
+            "arguments": {"type": "object"},
+            "path": text("Dotted path in its JSON answer; leave out for the whole text."),
+            "when": {"type": "string", "enum": ["changed", "below", "above", "contains"]},
+            "value": text("What it is compared with; not for changed."),
+        },
+        "required": ["tool", "when"],
+    })
+}
+
+fn situation_properties() -> Value {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    json!({
+        "matter": text("What it is about, in a few words."),
+        "event": text("The event or message that shows it, by its id."),
+        "stands": {"type": "string", "enum": domain::situation::STANDS},
+        "part": {"type": "string", "enum": domain::situation::PARTS},
+        "taken_on_by": text("Who has taken it on, if somebody has."),
+        "step": {"type": "string", "enum": domain::situation::STEPS},
+        "due_at": text("When to look again if nothing comes, as 2026-11-30T08:00:00Z."),
+        "wait_kind": text("Optional: the kind of event that would answer it."),
+        "wait_key": text("Optional: its key."),
     })
 }
 

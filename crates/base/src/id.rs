@@ -93,6 +93,20 @@ ids! {
     WaitId = "wait";
     /// A future wake-up that repeats.
     ScheduleId = "schedule";
+    /// A standing wait for events of a source.
+    SubscriptionId = "subscription";
+    /// A look that a program takes for a schedule.
+    CheckId = "check";
+    /// An id that the tool layer issued.
+    ObjectId = "object";
+    /// What a user's message holds back.
+    HoldId = "hold";
+    /// A pause.
+    PauseId = "pause";
+    /// A judgement of where a matter stands.
+    SituationId = "situation";
+    /// A note of what the dial allowed.
+    ProactiveId = "proactive";
     /// What a person is told.
     MessageId = "message";
     /// A draft that only the user can turn into control state.

@@ -11,9 +11,9 @@ mod time;
 
 pub use digest::Digest;
 pub use id::{
-    BodyId, DeviceId, DutyId, EventId, IdSource, Incarnation, MessageId, OwnerId, PrincipalId,
-    ProposalId, RunId, ScheduleId, SessionId, SourceId, TaskVersionId, WaitId, WorkItemId,
-    parse_id,
+    BodyId, CheckId, DeviceId, DutyId, EventId, HoldId, IdSource, Incarnation, MessageId, ObjectId,
+    OwnerId, PauseId, PrincipalId, ProactiveId, ProposalId, RunId, ScheduleId, SessionId,
+    SituationId, SourceId, SubscriptionId, TaskVersionId, WaitId, WorkItemId, parse_id,
 };
 pub use id::{Id, IdError};
 pub use limits::Limits;

@@ -14,6 +14,12 @@ pub struct Limits {
     pub poison_attempts: u32,
     /// Follow-up messages of a person within this time of the first one join one turn.
     pub burst_ms: u64,
+    /// Events from outside within this time of each other are read by one run (QUE-07).
+    pub merge_ms: u64,
+    /// Accepted events that may wait for the router; beyond it sources are told to come back later.
+    pub unrouted_max: u64,
+    /// How often a polled source is looked at where the user named nothing else.
+    pub look_every_ms: u64,
     /// A waiting item of a lower class goes first once it is this old.
     pub starvation_ms: u64,
     /// Steps (model answers and tool results) of one run.
@@ -56,6 +62,9 @@ impl Default for Limits {
             tick_ms: 1_000,
             poison_attempts: 5,
             burst_ms: 1_500,
+            merge_ms: 2_000,
+            unrouted_max: 10_000,
+            look_every_ms: 300_000,
             starvation_ms: 60_000,
             run_steps: 40,
             run_tokens: 200_000,

@@ -16,7 +16,7 @@ pub enum Trust {
     User,
 }
 
-/// The kinds of events that exist by now.
+/// The kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
@@ -26,10 +26,77 @@ pub enum EventKind {
     ScheduleDue,
     /// A wait's due time passed before it was met.
     WaitTimedOut,
-    /// A wait was met by an event that had come before it was registered, or comes now.
+    /// A wait was met by an event that went to another lane.
     WaitSatisfied,
     /// The user decided on a proposal.
     ProposalDecided,
+    /// A signed delivery of a webhook.
+    Webhook,
+    /// A file appeared or changed in a watched folder.
+    File,
+    /// A new entry of a feed.
+    FeedEntry,
+    /// A polled page changed.
+    PageChanged,
+    /// An event of another lane concerns this one too (EVT-11).
+    Related,
+}
+
+impl EventKind {
+    /// Whether it came from outside, through a source that the user set up.
+    pub const fn is_external(self) -> bool {
+        match self {
+            EventKind::Webhook
+            | EventKind::File
+            | EventKind::FeedEntry
+            | EventKind::PageChanged => true,
+            EventKind::UserMessage
+            | EventKind::ScheduleDue
+            | EventKind::WaitTimedOut
+            | EventKind::WaitSatisfied
+            | EventKind::ProposalDecided
+            | EventKind::Related => false,
+        }
+    }
+}
+
+/// How an event enters a session (QUE-15).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// It starts a run.
+    Wake,
+    /// It wakes nobody; the next run reads it along.
+    Background,
+}
+
+/// How far the agent goes by itself where no duty asks for it. Never widens permission.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Dial {
+    /// Nothing is looked at.
+    Off,
+    /// It notes what it would have done.
+    #[default]
+    Observe,
+    /// It looks, and may remind, ask and prepare.
+    Auto,
+}
+
+/// By whose word an event concerns a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// A wait had its kind and key.
+    Wait,
+    /// A subscription covers its source and topic.
+    Subscription,
+    /// The small model chose among the router's candidates.
+    Attribution,
+    /// The dial stands on auto.
+    Dial,
 }
 
 /// The classes of the queue, first to last (QUE-03, QUE-04).
@@ -44,6 +111,8 @@ pub enum Class {
     External,
     /// Timers.
     Timer,
+    /// Wakes nobody; the session's next run reads it along (QUE-15).
+    Background,
 }
 
 /// Words for the columns that hold these; the same as in JSON.
@@ -64,10 +133,14 @@ macro_rules! words {
 
 words! {
     Trust: Outside = "outside", System = "system", User = "user";
-    Class: User = "user", External = "external", Timer = "timer";
+    Class: User = "user", External = "external", Timer = "timer", Background = "background";
     EventKind: UserMessage = "user_message", ScheduleDue = "schedule_due",
         WaitTimedOut = "wait_timed_out", WaitSatisfied = "wait_satisfied",
-        ProposalDecided = "proposal_decided";
+        ProposalDecided = "proposal_decided", Webhook = "webhook", File = "file",
+        FeedEntry = "feed_entry", PageChanged = "page_changed", Related = "related";
+    Mode: Wake = "wake", Background = "background";
+    Dial: Off = "off", Observe = "observe", Auto = "auto";
+    How: Wait = "wait", Subscription = "subscription", Attribution = "attribution", Dial = "dial";
 }
 
 /// What the router may know of an event: never its text.
@@ -113,12 +186,77 @@ pub fn route(arrival: Arrival) -> Route {
             Some(session) => Route::Enqueue { session, class: Class::External },
             None => Route::Record { reason: "nobody waits for it; the next turn sees it" },
         },
+        EventKind::Webhook
+        | EventKind::File
+        | EventKind::FeedEntry
+        | EventKind::PageChanged
+        | EventKind::Related => match arrival.belongs_to {
+            Some(session) => Route::Enqueue { session, class: Class::External },
+            None => Route::Record { reason: "it concerns no duty" },
+        },
         EventKind::ScheduleDue | EventKind::WaitTimedOut | EventKind::WaitSatisfied => {
             match arrival.belongs_to {
                 Some(session) => Route::Enqueue { session, class: Class::Timer },
                 None => Route::Record { reason: "what it belonged to has ended" },
             }
         }
+    }
+}
+
+/// Whether a subscription's topic covers an event's: the same, all, or all below a prefix (`issues.*`).
+pub fn covers(wanted: Option<&str>, topic: Option<&str>) -> bool {
+    match (wanted, topic) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(wanted), Some(topic)) => match wanted.strip_suffix(".*") {
+            None => wanted == topic,
+            Some(prefix) => {
+                topic == prefix
+                    || topic.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.'))
+            }
+        },
+    }
+}
+
+/// What the router found out about an event from outside, from records alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Lanes that it concerns by an open wait or a subscription in force.
+    pub lanes: usize,
+    /// A wait that it met before it was routed: the run that registered it has been told.
+    pub met_before: bool,
+    /// A wait for its kind and key that has ended.
+    pub ended: bool,
+    /// Duties that it might concern.
+    pub candidates: usize,
+    /// How far the agent goes by itself.
+    pub dial: Dial,
+}
+
+/// What becomes of an event from outside (EVT-06, EVT-07).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// It goes to the lanes that were found.
+    Lanes,
+    /// Recorded: it answered a wait when that was registered.
+    Answered,
+    /// Recorded: what waited for it has ended.
+    Late,
+    /// The small model is asked which of the candidates it concerns.
+    Attribute,
+    /// It belongs to nothing; the dial says what that means.
+    Unclaimed(Dial),
+}
+
+/// Places an event from outside. Its text is not an input: shouting changes nothing.
+pub fn place(found: Found) -> Placement {
+    match found {
+        Found { lanes: 1.., .. } => Placement::Lanes,
+        Found { met_before: true, .. } => Placement::Answered,
+        Found { ended: true, .. } => Placement::Late,
+        Found { dial: Dial::Off, .. } => Placement::Unclaimed(Dial::Off),
+        Found { candidates: 1.., .. } => Placement::Attribute,
+        Found { dial, .. } => Placement::Unclaimed(dial),
     }
 }
 
@@ -138,6 +276,11 @@ mod tests {
             EventKind::WaitTimedOut,
             EventKind::WaitSatisfied,
             EventKind::ProposalDecided,
+            EventKind::Webhook,
+            EventKind::File,
+            EventKind::FeedEntry,
+            EventKind::PageChanged,
+            EventKind::Related,
         ];
         for kind in kinds {
             assert_eq!(EventKind::parse(kind.word()), Some(kind));
@@ -149,5 +292,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn topics_are_covered_whole_or_below_a_prefix() {
+        let wanted = [None, Some("issues"), Some("issues.*"), Some("issues.opened")];
+        let topics = [None, Some("issues"), Some("issues.opened"), Some("issues2.opened")];
+        let table = wanted.map(|wanted| topics.map(|topic| covers(wanted, topic)));
+        assert_eq!(
+            table,
+            [
+                [true, true, true, true],
+                [false, true, false, false],
+                [false, true, true, false],
+                [false, false, true, false],
+            ]
+        );
+    }
+
+    #[test]
+    fn an_event_is_placed_by_records_in_a_fixed_order() {
+        let found = |lanes, met_before, ended, candidates, dial| {
+            place(Found { lanes, met_before, ended, candidates, dial })
+        };
+        use Dial::{Auto, Observe, Off};
+        assert_eq!(found(2, true, true, 3, Off), Placement::Lanes);
+        assert_eq!(found(0, true, true, 3, Auto), Placement::Answered);
+        assert_eq!(found(0, false, true, 3, Auto), Placement::Late);
+        assert_eq!(found(0, false, false, 3, Observe), Placement::Attribute);
+        assert_eq!(found(0, false, false, 3, Off), Placement::Unclaimed(Off));
+        assert_eq!(found(0, false, false, 0, Auto), Placement::Unclaimed(Auto));
     }
 }

@@ -3,10 +3,14 @@
 //! No async, no SQL, no clock that is read, no vendor's name: whatever is decided here can be tried
 //! with values alone, and the store repeats the transition tables as a second wall.
 
+pub mod attribute;
 pub mod draft;
 pub mod event;
+pub mod hold;
+pub mod links;
 pub mod queue;
 pub mod schedule;
+pub mod situation;
 pub mod state;
 pub mod stop;
 pub mod words;

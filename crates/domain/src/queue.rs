@@ -21,8 +21,8 @@ pub const ALONE_FROM_ATTEMPTS: u32 = 2;
 /// Which items the next run takes in, as indexes into `waiting`, in the order it reads them.
 ///
 /// User messages come first, then external events, then timers, each in order of arrival; an item that
-/// has waited longer than `starvation_ms` goes before everything but the user. A suspect item runs
-/// alone. `items_max` bounds the batch.
+/// has waited longer than `starvation_ms` goes before everything but the user. What is only read along
+/// comes last and never makes a run by itself. A suspect item runs alone. `items_max` bounds the batch.
 pub fn batch(
     waiting: &[Waiting],
     now: Timestamp,
@@ -38,10 +38,14 @@ pub fn batch(
             Class::External | Class::Timer if item.since <= starved_before => 1,
             Class::External => 2,
             Class::Timer => 3,
+            Class::Background => 4,
         };
         (item.attempts >= ALONE_FROM_ATTEMPTS, rank, item.since, *at)
     });
     let limit = usize::try_from(items_max).unwrap_or(usize::MAX);
+    if waiting.iter().all(|item| item.class == Class::Background) {
+        return Vec::new();
+    }
     match order.first() {
         None => Vec::new(),
         Some(first) if waiting[*first].attempts >= ALONE_FROM_ATTEMPTS => vec![*first],
@@ -100,6 +104,14 @@ mod tests {
         let now = Timestamp::from_micros(103_000_000);
         assert_eq!(batch(&waiting, now, 60_000, 50), [5, 2, 3, 4, 1, 0]);
         assert_eq!(batch(&waiting, now, 60_000, 2), [5, 2]);
+    }
+
+    #[test]
+    fn what_is_read_along_comes_last_and_makes_no_run() {
+        let now = Timestamp::from_micros(103_000_000);
+        let along = item(Class::Background, 1, 0);
+        assert_eq!(batch(&[along, along], now, 60_000, 50), [0; 0]);
+        assert_eq!(batch(&[along, item(Class::Timer, 102, 0)], now, 60_000, 50), [1, 0]);
     }
 
     #[test]

@@ -91,11 +91,15 @@ machines! {
     /// What a session still has to look at.
     WorkItemState in "work_item" {
         /// Accepted; nobody has said yet which session it concerns.
-        Unrouted = "unrouted" => [Pending, Done],
+        Unrouted = "unrouted" => [Attributing, Pending, Background, Done],
+        /// The small model is asked which of the router's candidates it concerns (EVT-09).
+        Attributing = "attributing" => [Pending, Background, Done],
         /// Waits in its session's queue.
         Pending = "pending" => [Claimed, Done, Failed],
+        /// Wakes nobody; the session's next run reads it along (QUE-15).
+        Background = "background" => [Claimed, Done, Failed],
         /// Taken in by a run.
-        Claimed = "claimed" => [Done, Pending],
+        Claimed = "claimed" => [Done, Pending, Background],
         /// Handled by a run that ended, or recorded without waking anyone.
         Done = "done",
         /// Given up after too many fruitless runs; the user was told.
@@ -166,6 +170,56 @@ machines! {
         Expired = "expired",
     } from [Active]
 
+    /// A configured way in.
+    SourceState in "source" {
+        /// What comes through it is accepted.
+        Active = "active" => [Removed],
+        /// The user took it away; its events stay on record.
+        Removed = "removed",
+    } from [Active]
+
+    /// A standing wait: events of a source wake a duty. It is an authorization and ends with its duty.
+    SubscriptionState in "subscription" {
+        /// Events that match are the duty's.
+        Active = "active" => [Paused, Closed, Expired],
+        /// Its duty is stopped.
+        Paused = "paused" => [Active, Closed, Expired],
+        /// Its duty was closed.
+        Closed = "closed",
+        /// Its last day passed.
+        Expired = "expired",
+    } from [Active]
+
+    /// A look that a program takes for a schedule before anybody is woken.
+    CheckState in "check_run" {
+        /// Its slot came; the read has not been done.
+        Due = "due" => [Unchanged, Met, Failed],
+        /// Nothing to tell: no run, no model.
+        Unchanged = "unchanged",
+        /// The condition holds, and the duty was woken.
+        Met = "met",
+        /// It could not be read; the duty was woken with the reason.
+        Failed = "failed",
+    } from [Due]
+
+    /// What a user's message holds back until it is known whether it says stop (QUE-09..12).
+    HoldState in "hold" {
+        /// Nothing of the owner is admitted.
+        Placed = "placed" => [Released, Promoted],
+        /// Not a stop, by the model and the stop check, or by the user's own tap.
+        Released = "released",
+        /// A stop: a pause took its place.
+        Promoted = "promoted",
+    } from [Placed]
+
+    /// A pause: control state that only the user lifts.
+    PauseState in "pause" {
+        /// Nothing that it covers is admitted.
+        Active = "active" => [Lifted],
+        /// The user lifted it.
+        Lifted = "lifted",
+    } from [Active]
+
     /// A draft that only the user can turn into control state.
     ProposalState in "proposal" {
         /// Waits for the user.
@@ -210,8 +264,14 @@ machines! {
 pub enum Stage {
     /// Attributes accepted events.
     Router,
+    /// Asks the small model which candidate an event concerns.
+    Attribution,
+    /// Looks at polled sources.
+    Watcher,
     /// Fires schedules and waits that came due.
     Timer,
+    /// Takes the looks of schedules that have a check.
+    Checker,
     /// Runs the turn.
     Worker,
     /// Decides what a person hears, when and where.
@@ -268,6 +328,20 @@ const MINUTE_MS: u64 = 60_000;
 /// Who moves each non-terminal state on. A state without a line fails a test.
 pub const CUSTODY: &[Custody] = &[
     held("work_item", "unrouted", Stage::Router, "work_item_unrouted", Alarm::AfterMs(MINUTE_MS)),
+    held(
+        "work_item",
+        "attributing",
+        Stage::Attribution,
+        "work_item_attributing",
+        Alarm::AfterMs(30 * MINUTE_MS),
+    ),
+    held(
+        "work_item",
+        "background",
+        Stage::Worker,
+        "work_item_background",
+        Alarm::Never("it wakes nobody; the session's next run reads it"),
+    ),
     held(
         "work_item",
         "pending",
@@ -353,6 +427,36 @@ pub const CUSTODY: &[Custody] = &[
         Stage::Person,
         "schedule_duty",
         Alarm::Never("only the user resumes its duty"),
+    ),
+    held(
+        "source",
+        "active",
+        Stage::Watcher,
+        "source_look",
+        Alarm::Never("its health is told by its own faults, by what it received"),
+    ),
+    held(
+        "subscription",
+        "active",
+        Stage::Person,
+        "subscription_source",
+        Alarm::Never("a standing wait; it ends with its duty or its last day"),
+    ),
+    held(
+        "subscription",
+        "paused",
+        Stage::Person,
+        "subscription_duty",
+        Alarm::Never("only the user resumes its duty"),
+    ),
+    held("check_run", "due", Stage::Checker, "check_run_due", Alarm::AfterMs(30 * MINUTE_MS)),
+    held("hold", "placed", Stage::Person, "hold_placed", Alarm::AfterMs(MINUTE_MS)),
+    held(
+        "pause",
+        "active",
+        Stage::Person,
+        "pause_active",
+        Alarm::Never("only the user lifts a pause, whenever they like"),
     ),
     held(
         "proposal",

@@ -61,6 +61,37 @@ pub enum Notice<'a> {
         /// The class and remedy.
         reason: &'a str,
     },
+    /// A polled source cannot be read.
+    Source {
+        /// Its name.
+        name: &'a str,
+        /// Why, with the remedy.
+        reason: &'a str,
+    },
+    /// A source has been silent for longer than the user expects.
+    Silent {
+        /// Its name.
+        name: &'a str,
+        /// Since when.
+        since: &'a str,
+    },
+    /// A connector is broken in a way that waiting does not mend.
+    Connector {
+        /// Its name.
+        name: &'a str,
+        /// Why.
+        reason: &'a str,
+    },
+    /// A message holds everything back for longer than it should.
+    Held {
+        /// Since when.
+        since: &'a str,
+    },
+    /// The model and the stop check do not agree about a message.
+    IsItAStop {
+        /// The message.
+        said: &'a str,
+    },
     /// A state lasts too long.
     Stuck {
         /// What.
@@ -95,6 +126,36 @@ impl Notice<'_> {
                     "I cannot reach the model: {reason}. Everything is kept and goes on by itself."
                 )
             }
+            Notice::Source { name, reason } => {
+                format!(
+                    "I cannot read the source {name}: {reason}. Nothing is lost; I go on trying. \
+                     See \"adjutant source list\"."
+                )
+            }
+            Notice::Silent { name, since } => {
+                format!(
+                    "Nothing has come from {name} since {since}, which is longer than you expect. \
+                     Look whether it still sends, or change it with \"adjutant source\"."
+                )
+            }
+            Notice::Connector { name, reason } => {
+                format!(
+                    "The connector {name} is broken: {reason}. I do not go round it by other ways; \
+                     what needs it waits until it works again."
+                )
+            }
+            Notice::Held { since } => {
+                format!(
+                    "Held since {since}: until it is settled whether your message says stop, nothing \
+                     is done outside. Settle it with one tap under Now, or with \"adjutant hold\"."
+                )
+            }
+            Notice::IsItAStop { said } => {
+                format!(
+                    "Does this mean stop? \"{said}\" Until you answer, nothing is done outside. \
+                     Answer with one tap under Now, or with \"adjutant hold\"."
+                )
+            }
             Notice::Stuck { what, since } => {
                 format!(
                     "No progress since {since}: {what}. See \"adjutant doctor\" for what to do."
@@ -116,6 +177,11 @@ mod tests {
             Notice::MonthCap { what: "US$5.00 of US$5.00" },
             Notice::Model { reason: "it does not answer just now" },
             Notice::Stuck { what: "work item pending", since: "Monday 2026-11-30 08:00" },
+            Notice::Source { name: "news", reason: "the server answers 404" },
+            Notice::Silent { name: "shop", since: "Monday 2026-11-30 08:00" },
+            Notice::Connector { name: "mail", reason: "its server refuses the key" },
+            Notice::Held { since: "Monday 2026-11-30 08:00" },
+            Notice::IsItAStop { said: "wait" },
         ]
         .map(|notice| notice.text());
         let wanted = [
@@ -129,6 +195,16 @@ mod tests {
              itself.",
             "No progress since Monday 2026-11-30 08:00: work item pending. See \"adjutant doctor\" for \
              what to do.",
+            "I cannot read the source news: the server answers 404. Nothing is lost; I go on trying. \
+             See \"adjutant source list\".",
+            "Nothing has come from shop since Monday 2026-11-30 08:00, which is longer than you expect. \
+             Look whether it still sends, or change it with \"adjutant source\".",
+            "The connector mail is broken: its server refuses the key. I do not go round it by other \
+             ways; what needs it waits until it works again.",
+            "Held since Monday 2026-11-30 08:00: until it is settled whether your message says stop, \
+             nothing is done outside. Settle it with one tap under Now, or with \"adjutant hold\".",
+            "Does this mean stop? \"wait\" Until you answer, nothing is done outside. Answer with one \
+             tap under Now, or with \"adjutant hold\".",
         ];
         assert_eq!(said, wanted);
     }

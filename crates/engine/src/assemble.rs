@@ -1,13 +1,14 @@
 //! Assembly: the prefix, the tail and the whole request of a run, from records alone (CTX-02, DEL-17).
 
 use agent::{DutyNote, Input, Prefix, Profile, StepKind, Tail, Terms, Turn};
-use base::{RunId, SessionId, Timestamp};
+use base::{Id as _, RunId, SessionId, Timestamp};
 use domain::draft::Draft;
-use domain::event::{EventKind, Trust};
+use domain::event::{EventKind, How, Trust};
 use domain::schedule::{Rule, local_words, zone};
-use domain::state::{DutyState, ProposalState, ScheduleState};
+use domain::state::{DutyState, ProposalState, ScheduleState, SubscriptionState};
 use model::Block;
 use store::duty::{Duty, TaskVersion};
+use store::event::Event;
 use store::owner::Owner;
 use store::run::{self, StoredBlock};
 use store::session::{PrefixChange, Session};
@@ -93,7 +94,7 @@ pub(crate) fn settle_prefix(
         store::event::NewBody {
             id: body,
             bytes: prefix.block.bytes.as_bytes().to_vec(),
-            media: "application/json",
+            media: "application/json".into(),
             provenance: "assembly".into(),
             trust: Trust::System,
         },
@@ -128,29 +129,110 @@ pub(crate) fn tail(
             .map(|duty| note(tx, duty, &zone))
             .collect::<Result<_>>()?,
     };
-    let changes = changes(tx, session)?;
+    let (changes, control) = (changes(tx, session)?, control(tx, owner, &zone)?);
     let (mut inputs, mut trust, mut any_late) = (Vec::new(), Trust::User, false);
     for item in items {
         let event = store::event::get(tx, item.event)?;
         let text = cut(store::event::body_text(tx, event.body)?, text_max);
-        let heading = match event.kind {
-            EventKind::UserMessage => format!("message {} from the user", event.id),
-            EventKind::ScheduleDue => match event.duty {
-                Some(duty) => format!("schedule of duty {duty} \"{}\" is due", title(tx, duty)?),
-                None => "a schedule is due".to_owned(),
-            },
-            EventKind::WaitTimedOut => format!("a wait timed out (event {})", event.id),
-            EventKind::WaitSatisfied => format!("a wait was met (event {})", event.id),
-            EventKind::ProposalDecided => format!("a decision (event {})", event.id),
-        };
+        let heading = heading(tx, session, &event)?;
         let late =
             event.late.then(|| "it comes after its time because I was not running".to_owned());
         any_late |= event.late;
         trust = trust.min(event.trust);
         inputs.push(Input { heading, text, late });
     }
-    let tail = Tail { now: tx.now(), duties, changes, inputs };
+    let tail = Tail { now: tx.now(), control, duties, changes, inputs };
     Ok((tail.to_block(&zone, &owner.zone), trust, any_late))
+}
+
+/// What an input is and whence, without its text.
+fn heading(tx: &mut OwnerTx<'_, '_>, session: &Session, event: &Event) -> Result<String> {
+    Ok(match event.kind {
+        EventKind::UserMessage => format!("message {} from the user", event.id),
+        EventKind::ScheduleDue => match event.duty {
+            Some(duty) => format!("schedule of duty {duty} \"{}\" is due", title(tx, duty)?),
+            None => "a schedule is due".to_owned(),
+        },
+        EventKind::WaitTimedOut => format!("a wait timed out (event {})", event.id),
+        EventKind::WaitSatisfied => format!("a wait was met (event {})", event.id),
+        EventKind::ProposalDecided => format!("a decision (event {})", event.id),
+        EventKind::Webhook | EventKind::File | EventKind::FeedEntry | EventKind::PageChanged => {
+            let source = store::source::get(tx, event.source)?;
+            let of = |name: &str, value: &Option<String>| {
+                value.as_ref().map(|value| format!(", {name} {value}")).unwrap_or_default()
+            };
+            format!(
+                "{} {} from outside through {}{}{}{}",
+                event.kind.word(),
+                event.id,
+                source.name,
+                of("topic", &event.topic),
+                of("key", &event.key),
+                why_here(tx, session, event.id)?
+            )
+        }
+        EventKind::Related => {
+            // `related:<the event>:<the lane>`
+            let of = event.external_id.split(':').nth(1).and_then(|id| id.parse().ok());
+            let why = of.map_or(Ok(String::new()), |of| why_here(tx, session, of))?;
+            format!("an event from outside ({}){why}", event.id)
+        }
+    })
+}
+
+/// Why an event is this lane's, by the links that the router wrote.
+fn why_here(tx: &mut OwnerTx<'_, '_>, session: &Session, event: base::EventId) -> Result<String> {
+    let mut whys = String::new();
+    for link in store::link::of_event(tx, event)? {
+        if link.session != session.id {
+            continue;
+        }
+        whys.push_str(&match link.how {
+            How::Wait => format!("; it meets wait {}", link.record),
+            How::Attribution => {
+                "; a small model takes it for this duty's: check that it is".to_owned()
+            }
+            How::Dial => {
+                "; it belongs to no duty: you may look, remind, ask and prepare".to_owned()
+            }
+            How::Subscription => {
+                let duty = link.duty.ok_or(StoreError::Missing("duty of a subscription"))?;
+                let known = store::subscription::of_duty(tx, duty)?;
+                let found = known.into_iter().find(|s| s.id.uuid() == link.record);
+                let prompt = match found {
+                    Some(subscription) => store::event::body_text(tx, subscription.prompt)?,
+                    None => String::new(),
+                };
+                format!("; subscribed: {prompt}")
+            }
+        });
+    }
+    Ok(whys)
+}
+
+/// The control state that stands over everything: what is paused or held.
+fn control(
+    tx: &mut OwnerTx<'_, '_>,
+    owner: &Owner,
+    zone: &jiff::tz::TimeZone,
+) -> Result<Vec<String>> {
+    let mut lines = Vec::new();
+    if store::hold::is_stopped(tx)? {
+        lines.push("the operator has stopped everything: nothing is done outside".to_owned());
+    }
+    for pause in store::hold::pauses(tx, owner.id)? {
+        let what = match pause.duty {
+            None => "everything".to_owned(),
+            Some(duty) => format!("duty {duty} \"{}\"", title(tx, duty)?),
+        };
+        let since = local_words(zone, pause.created_at);
+        lines.push(format!("paused since {since}: {what}; only the person lifts it"));
+    }
+    for hold in store::hold::placed(tx, owner.id)? {
+        let asked = if hold.asked_at.is_some() { "; the person is asked" } else { "" };
+        lines.push(format!("message {} holds everything back{asked}", hold.event));
+    }
+    Ok(lines)
 }
 
 fn title(tx: &mut Tx<'_>, duty: base::DutyId) -> Result<String> {
@@ -167,6 +249,13 @@ fn note(tx: &mut OwnerTx<'_, '_>, duty: &Duty, zone: &jiff::tz::TimeZone) -> Res
             let words = serde_json::from_str::<Rule>(&schedule.rule)
                 .map_or_else(|_| "at set times".to_owned(), |rule| rule.words());
             open.push(format!("wakes {words}; next {}", local_words(zone, schedule.next_slot)));
+        }
+    }
+    for subscription in store::subscription::of_duty(tx, duty.id)? {
+        if subscription.state == SubscriptionState::Active {
+            let source = store::source::get(tx, subscription.source)?.name;
+            let topic = subscription.topic.as_deref().unwrap_or("any topic");
+            open.push(format!("hears {source} ({topic})"));
         }
     }
     for wait in store::wait::open(tx, duty.session, 20)? {

@@ -1,22 +1,32 @@
 //! Control: what only the user can do (DEL-07, DEL-14). No model has a handle to anything here.
 
-use base::{DeviceId, Digest, DutyId, MicroUsd, ProposalId};
+mod duty;
+mod holds;
+mod settings;
+mod sources;
+
+use base::{DeviceId, Digest, ProposalId};
 use domain::draft::Draft;
 use domain::event::{EventKind, Trust};
-use domain::schedule::{Rule, zone};
-use domain::state::{DutyState, ProposalState, ScheduleState, TaskVersionState, WaitState};
+use domain::schedule::{Missed, zone};
+use domain::state::{DutyState, ProposalState, ScheduleState, SubscriptionState, TaskVersionState};
 use store::device::Device;
 use store::duty::{Duty, TaskVersion};
 use store::event::NewBody;
 use store::proposal::{Proposal, ProposalKind};
-use store::schedule::Schedule;
+use store::schedule::{RunMissed, Schedule};
 use store::session::SessionKind;
+use store::subscription::Subscription;
 use store::{OwnerTx, Result, StoreError};
 
-use crate::intake::{Incoming, accept};
-use crate::notice::MONTH_FAULT;
+use crate::intake::{Content, Incoming, accept};
 use crate::setup::{self, Offer, session};
-use crate::{Context, assemble};
+use crate::{Context, tools};
+
+pub use duty::{resume, stop};
+pub use holds::{lift, pause, promote, release, system_stop};
+pub use settings::{Settings, settings};
+pub use sources::{NewSource, add_source, remove_source};
 
 /// What came of a decision.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +58,7 @@ pub fn confirm(
     let by = Some((device.principal, device.id));
     store::proposal::end(tx, &proposal, ProposalState::Confirmed, by)?;
     match (proposal.kind, proposal.duty) {
-        (ProposalKind::CloseDuty, Some(duty)) => close(tx, device, duty)?,
+        (ProposalKind::CloseDuty, Some(duty)) => duty::close(tx, device, duty)?,
         (ProposalKind::NewDuty, _) | (ProposalKind::CloseDuty, None) => {
             start(cx, tx, device, &proposal)?;
         }
@@ -109,10 +119,13 @@ fn decided(cx: &Context, tx: &mut OwnerTx<'_, '_>, proposal: &Proposal) -> Resul
         external_id: format!("proposal:{}", proposal.id),
         kind: EventKind::ProposalDecided,
         key: Some(proposal.id.to_string()),
+        topic: None,
         trust: Trust::System,
-        content: format!("proposal {}: {} by the user", proposal.id, now.state).into_bytes(),
-        media: "text/plain; charset=utf-8",
-        provenance: format!("proposal:{}", proposal.id),
+        content: Content::text(
+            format!("proposal {}: {} by the user", proposal.id, now.state),
+            format!("proposal:{}", proposal.id),
+        ),
+        links: Vec::new(),
         session: None,
         duty: None,
         late: false,
@@ -161,14 +174,15 @@ fn start(
     store::session::insert(tx, &lane)?;
     store::duty::insert(tx, &duty, &version)?;
     for wakeup in &draft.schedules {
-        let zone = zone(&store::owner::get(tx, owner)?.zone).map_err(|e| corrupt(e.to_string()))?;
-        let next_slot = wakeup.rule.next_after(&zone, now).map_err(|e| corrupt(e.to_string()))?;
-        let prompt = NewBody {
-            id: cx.id(),
-            bytes: wakeup.prompt.as_bytes().to_vec(),
-            media: "text/plain; charset=utf-8",
-            provenance: format!("proposal:{}", proposal.id),
-            trust: Trust::User,
+        let next_slot =
+            wakeup.rule.next_after(&zone_of(tx)?, now).map_err(|e| corrupt(e.to_string()))?;
+        let prompt = text_body(cx, proposal, wakeup.prompt.clone());
+        let check = match &wakeup.check {
+            None => None,
+            Some(check) => {
+                let text = serde_json::to_string(check).map_err(|e| corrupt(e.to_string()))?;
+                Some(text_body(cx, proposal, text))
+            }
         };
         let schedule = Schedule {
             id: cx.id(),
@@ -178,6 +192,12 @@ fn start(
             session: lane.id,
             rule: serde_json::to_string(&wakeup.rule).map_err(|e| corrupt(e.to_string()))?,
             prompt: prompt.id,
+            run_missed: match wakeup.run_missed {
+                Missed::Once => RunMissed::Once,
+                Missed::Skip => RunMissed::Skip,
+            },
+            check_spec: check.as_ref().map(|check| check.id),
+            check_last: None,
             next_slot,
             last_slot: None,
             last_late: false,
@@ -187,31 +207,67 @@ fn start(
             moved_at: now,
         };
         store::event::put_body(tx, prompt)?;
+        if let Some(check) = check {
+            store::event::put_body(tx, check)?;
+        }
         store::schedule::insert(tx, &schedule)?;
     }
+    subscribe(cx, tx, proposal, &duty, &version, &draft)?;
+    let text = String::from_utf8_lossy(&bytes);
+    tools::of_delegation(cx, tx, (lane.id, version.id, proposal.run), &text)
+}
+
+/// Makes the draft's subscriptions. A source that is gone by now is left out: nothing comes from it.
+fn subscribe(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    proposal: &Proposal,
+    duty: &Duty,
+    version: &TaskVersion,
+    draft: &Draft,
+) -> Result<()> {
+    for wanted in &draft.subscriptions {
+        let Some(source) = store::source::by_name(tx, duty.owner, &wanted.source)? else {
+            tracing::warn!(source = wanted.source, "the source of a subscription was removed");
+            continue;
+        };
+        let prompt = text_body(cx, proposal, wanted.prompt.clone());
+        let subscription = Subscription {
+            id: cx.id(),
+            owner: duty.owner,
+            duty: duty.id,
+            task_version: version.id,
+            session: duty.session,
+            source: source.id,
+            topic: wanted.topic.clone(),
+            mode: wanted.mode,
+            prompt: prompt.id,
+            until_at: version.until_at,
+            state: SubscriptionState::Active,
+            created_at: tx.now(),
+            moved_at: tx.now(),
+        };
+        store::event::put_body(tx, prompt)?;
+        store::subscription::insert(tx, &subscription)?;
+    }
     Ok(())
 }
 
-/// Ends a duty for good: its version, its schedules, its waits.
-fn close(tx: &mut OwnerTx<'_, '_>, device: &Device, id: DutyId) -> Result<()> {
-    let owner = tx.owner();
-    let duty = store::duty::get(tx, owner, id)?;
-    store::duty::advance(tx, &duty, DutyState::Closed, Some(device.principal))?;
-    let version = store::duty::version(tx, id)?;
-    store::duty::advance_version(tx, version.id, TaskVersionState::Ended)?;
-    end_wakeups(tx, &duty, ScheduleState::Closed)
+/// A text that the user confirmed.
+fn text_body(cx: &Context, proposal: &Proposal, text: String) -> NewBody {
+    NewBody {
+        id: cx.id(),
+        bytes: text.into_bytes(),
+        media: "text/plain; charset=utf-8".into(),
+        provenance: format!("proposal:{}", proposal.id),
+        trust: Trust::User,
+    }
 }
 
-fn end_wakeups(tx: &mut OwnerTx<'_, '_>, duty: &Duty, to: ScheduleState) -> Result<()> {
-    for schedule in store::schedule::of_duty(tx, duty.id)? {
-        if matches!(schedule.state, ScheduleState::Active | ScheduleState::Paused) {
-            store::schedule::advance(tx, schedule.id, to, schedule.next_slot)?;
-        }
-    }
-    for wait in store::wait::open(tx, duty.session, i64::MAX)? {
-        store::wait::end(tx, wait.id, WaitState::Cancelled, None)?;
-    }
-    Ok(())
+/// The owner's zone.
+fn zone_of(tx: &mut OwnerTx<'_, '_>) -> Result<jiff::tz::TimeZone> {
+    let owner = store::owner::locked(tx)?;
+    zone(&owner.zone).map_err(|e| StoreError::Corrupt(e.to_string()))
 }
 
 /// What came of stopping or resuming.
@@ -221,129 +277,6 @@ pub enum Changed {
     Done,
     /// Not possible, and why.
     Conflict(String),
-}
-
-/// The user stops a duty: it wakes no more, and a run of it ends at its next step.
-pub fn stop(tx: &mut OwnerTx<'_, '_>, device: &Device, id: DutyId) -> Result<Changed> {
-    let owner = tx.owner();
-    let duty = store::duty::get(tx, owner, id)?;
-    match duty.state {
-        DutyState::Stopped => Ok(Changed::Done),
-        DutyState::Closed => Ok(Changed::Conflict("This duty is closed; nothing runs.".into())),
-        DutyState::Active | DutyState::CloseProposed => {
-            store::duty::advance(tx, &duty, DutyState::Stopped, Some(device.principal))?;
-            if let Some(closing) = store::proposal::closing(tx, id)? {
-                store::proposal::end(tx, &closing, ProposalState::Withdrawn, None)?;
-            }
-            end_wakeups(tx, &duty, ScheduleState::Paused)?;
-            Ok(Changed::Done)
-        }
-    }
-}
-
-/// The user lets a stopped duty go on, from its next slot after now.
-pub fn resume(tx: &mut OwnerTx<'_, '_>, device: &Device, id: DutyId) -> Result<Changed> {
-    let owner = tx.owner();
-    let duty = store::duty::get(tx, owner, id)?;
-    match duty.state {
-        DutyState::Active | DutyState::CloseProposed => Ok(Changed::Done),
-        DutyState::Closed => Ok(Changed::Conflict(
-            "This duty is closed. Ask for a new one; the old one stays readable.".into(),
-        )),
-        DutyState::Stopped => {
-            store::duty::advance(tx, &duty, DutyState::Active, Some(device.principal))?;
-            let corrupt = |e: String| StoreError::Corrupt(e);
-            let zone = zone(&store::owner::locked(tx)?.zone).map_err(|e| corrupt(e.to_string()))?;
-            for schedule in store::schedule::of_duty(tx, id)? {
-                if schedule.state == ScheduleState::Paused {
-                    let rule: Rule =
-                        serde_json::from_str(&schedule.rule).map_err(|e| corrupt(e.to_string()))?;
-                    let next =
-                        rule.next_after(&zone, tx.now()).map_err(|e| corrupt(e.to_string()))?;
-                    store::schedule::advance(tx, schedule.id, ScheduleState::Active, next)?;
-                }
-            }
-            Ok(Changed::Done)
-        }
-    }
-}
-
-/// What the user may set for themselves (DESIGN 8). `None` leaves it as it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Settings {
-    /// How the agent addresses them.
-    pub name: Option<String>,
-    /// IANA zone of schedules, months and shown times.
-    pub zone: Option<String>,
-    /// What the models may cost in a calendar month. Zero allows only what costs nothing.
-    pub month_cap: Option<MicroUsd>,
-}
-
-/// The user sets their name, zone or cap. What waited for a higher cap goes on at once; schedules in
-/// force get their next slot in the new zone, counted from now.
-pub fn settings(tx: &mut OwnerTx<'_, '_>, device: &Device, wish: &Settings) -> Result<Changed> {
-    let owner = store::owner::locked(tx)?;
-    let name = wish.name.as_ref().unwrap_or(&owner.name);
-    let place = wish.zone.as_ref().unwrap_or(&owner.zone);
-    let cap = wish.month_cap.unwrap_or(owner.month_cap_micro_usd);
-    let zone = match zone(place) {
-        Ok(zone) => zone,
-        Err(error) => return Ok(Changed::Conflict(error.to_string())),
-    };
-    if cap < MicroUsd(0) {
-        return Ok(Changed::Conflict("A cap cannot be below zero; name another amount.".into()));
-    }
-    let moved = *place != owner.zone;
-    if moved || *name != owner.name {
-        store::owner::rename(tx, name, place)?;
-    }
-    if moved {
-        replan(tx, &zone)?;
-    }
-    if cap != owner.month_cap_micro_usd {
-        store::owner::set_cap(tx, cap)?;
-    }
-    // Without the names: the audit chain holds digests only.
-    let digest = Digest::of_parts([name.as_bytes(), place.as_bytes(), &cap.0.to_be_bytes()]);
-    tx.audit(Some(device.principal), "settings", owner.id, Some(digest));
-    lift(tx)?;
-    Ok(Changed::Done)
-}
-
-/// Gives every schedule in force its next slot in this zone. A slot that has come already is left to
-/// the timer, else it would be lost.
-fn replan(tx: &mut OwnerTx<'_, '_>, zone: &jiff::tz::TimeZone) -> Result<()> {
-    let (owner, now) = (tx.owner(), tx.now());
-    for duty in store::duty::all(tx, owner, i64::MAX)? {
-        for schedule in store::schedule::of_duty(tx, duty.id)? {
-            if schedule.state != ScheduleState::Active || schedule.next_slot <= now {
-                continue;
-            }
-            let corrupt = |e: String| StoreError::Corrupt(format!("schedule {}: {e}", schedule.id));
-            let rule: Rule =
-                serde_json::from_str(&schedule.rule).map_err(|e| corrupt(e.to_string()))?;
-            let next = rule.next_after(zone, now).map_err(|e| corrupt(e.to_string()))?;
-            store::schedule::replan(tx, schedule.id, next)?;
-        }
-    }
-    Ok(())
-}
-
-/// Ends what a month's cap held back, if it is not reached any more.
-fn lift(tx: &mut OwnerTx<'_, '_>) -> Result<()> {
-    let owner = store::owner::locked(tx)?;
-    let month = assemble::month(&owner, tx.now())?;
-    if assemble::is_capped(&owner, store::ledger::month(tx, owner.id, &month)?.micro_usd) {
-        return Ok(());
-    }
-    let open = store::fault::all_open(tx, owner.id)?;
-    let held = open.iter().filter(|fault| fault.key.starts_with(MONTH_FAULT));
-    let mut any = false;
-    for fault in held {
-        store::fault::close(tx, &fault.key)?;
-        any = true;
-    }
-    if any { store::session::wake_all(tx) } else { Ok(()) }
 }
 
 /// The user asks for a code with which one more device of theirs can be paired.

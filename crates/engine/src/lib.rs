@@ -1,9 +1,9 @@
 //! The always-on stages, one short file each, in the order data flows:
 //!
 //! ```text
-//! intake ─► router ─► session queue ─► worker ─► tools ─► delivery ─► person
-//!    ▲                    ▲              │
-//!    └──── timer          └── control ◄──┴── proposals (the person confirms)
+//! watcher ─► intake ─► router ─► session queue ─► worker ─► tools ─► delivery ─► person
+//!              ▲          └► attribution  ▲         │
+//!   checker ◄─ timer                      └ control ◄ proposals, holds (the person decides)
 //! ```
 //!
 //! A stage is **claim**, **perform**, **record**: the first and the last are synchronous transactions,
@@ -11,6 +11,8 @@
 //! owns that state carries on (`domain::state::CUSTODY`). Production drives the stages with `pump`; the
 //! simulator calls the same claims and records, one at a time on one thread.
 
+pub mod attribution;
+pub mod checker;
 pub mod control;
 pub mod delivery;
 pub mod intake;
@@ -21,10 +23,12 @@ pub mod setup;
 pub mod sweeper;
 pub mod timer;
 pub mod tools;
+pub mod watcher;
 pub mod worker;
 pub mod world;
 
 mod assemble;
+mod hold;
 mod notice;
 
 use std::sync::Arc;
@@ -33,7 +37,7 @@ use base::{Clock, Id, IdSource, Incarnation, Limits, OwnerId};
 use model::ChatModel;
 use store::{OwnerTx, Result, Store};
 
-pub use world::{Reading, World};
+pub use world::World;
 
 /// What every stage is given. Time, randomness, the model and the world are parameters.
 #[derive(Clone)]
@@ -50,6 +54,8 @@ pub struct Context {
     pub incarnation: Incarnation,
     /// The model of the turn.
     pub model: Arc<dyn ChatModel>,
+    /// The small model that says which matter an event concerns.
+    pub small: Arc<dyn ChatModel>,
     /// Tokens that an answer may have.
     pub max_output_tokens: u32,
     /// Connectors that read.

@@ -11,6 +11,7 @@ use store::run::Run;
 use store::{OwnerTx, Result};
 
 use crate::Context;
+use crate::world::Health;
 
 /// What is said, and about what.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +40,7 @@ fn write(
     let body = NewBody {
         id: cx.id(),
         bytes: text.into_bytes(),
-        media: "text/plain; charset=utf-8",
+        media: "text/plain; charset=utf-8".into(),
         provenance,
         trust,
     };
@@ -126,4 +127,33 @@ pub(crate) fn fault(
         server(cx, tx, session, notice, About::default())?;
     }
     Ok(())
+}
+
+/// The fault of a connector that is broken.
+fn connector(name: &str) -> String {
+    format!("connector:{name}")
+}
+
+/// Notes what a call showed of a connector's health: one that refuses our key is told once, and locked
+/// for every way round it until it answers again (TOOL-08).
+pub(crate) fn health(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    health: Option<&Health>,
+) -> Result<()> {
+    match health {
+        None => Ok(()),
+        Some(Health::Works { connector: name }) => store::fault::close(tx, &connector(name)),
+        Some(Health::Broken { connector: name, why }) => {
+            let main = store::owner::locked(tx)?.main_session;
+            let notice = Notice::Connector { name, reason: why };
+            fault(cx, tx, main, &connector(name), &notice)
+        }
+    }
+}
+
+/// Whether a connector is known to be broken.
+pub(crate) fn is_broken(tx: &mut OwnerTx<'_, '_>, name: &str) -> Result<bool> {
+    let (owner, key) = (tx.owner(), connector(name));
+    Ok(store::fault::all_open(tx, owner)?.iter().any(|fault| fault.key == key))
 }

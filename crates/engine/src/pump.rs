@@ -14,13 +14,16 @@ use tokio::task::JoinSet;
 
 use crate::sweeper::Stopped;
 use crate::worker::{self, Action, Recorded, Work};
-use crate::{Context, delivery, router, sweeper, timer, tools};
+use crate::{Context, attribution, checker, delivery, router, sweeper, timer, tools, watcher};
 
 /// Hints to the stages that there may be something to do.
 #[derive(Debug, Default)]
 pub struct Hints {
     router: Notify,
+    attribution: Notify,
+    watcher: Notify,
     timer: Notify,
+    checker: Notify,
     worker: Notify,
     delivery: Notify,
     sweeper: Notify,
@@ -30,7 +33,16 @@ pub struct Hints {
 impl Hints {
     /// Something changed: all stages look.
     pub fn all(&self) {
-        for hint in [&self.router, &self.timer, &self.worker, &self.delivery] {
+        let hints = [
+            &self.router,
+            &self.attribution,
+            &self.watcher,
+            &self.timer,
+            &self.checker,
+            &self.worker,
+            &self.delivery,
+        ];
+        for hint in hints {
             hint.notify_one();
         }
     }
@@ -44,7 +56,15 @@ pub async fn run(cx: Context, hints: Arc<Hints>, stop: watch::Receiver<bool>) {
     let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move { stage(&c, &h.router, s, "router", || router::pass(&c)).await });
     let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move {
+        stage(&c, &h.attribution, s, "attribution", || attribution::pass(&c)).await;
+    });
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move { stage(&c, &h.watcher, s, "watcher", || watcher::pass(&c)).await });
+    let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move { stage(&c, &h.timer, s, "timer", || timer::pass(&c)).await });
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move { stage(&c, &h.checker, s, "checker", || checker::pass(&c)).await });
     let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move { stage(&c, &h.delivery, s, "delivery", || delivery::pass(&c)).await });
     let (c, h, s) = each(&cx, &hints);
@@ -123,7 +143,9 @@ impl Crew {
 async fn hire(cx: &Context, crew: &Arc<Crew>, hints: &Arc<Hints>) -> Result<bool> {
     let now = cx.clock.now();
     let limit = cx.limits.workers as i64 * 2 + 2;
-    let found = cx.store.read(move |tx| store::session::claimable(tx, now, now, limit)).await?;
+    let merged = now.minus_ms(cx.limits.merge_ms);
+    let found =
+        cx.store.read(move |tx| store::session::claimable(tx, now, now, merged, limit)).await?;
     for claimable in found {
         let room = cx.limits.workers + usize::from(claimable.person);
         {
@@ -180,10 +202,13 @@ async fn employ(cx: &Context, owner: OwnerId, session: SessionId) -> Result<()> 
 async fn step(cx: &Context, work: &mut Work) -> Result<Recorded> {
     match worker::next(cx, work) {
         Action::End(outcome) => worker::record_end(cx, work, outcome).await,
-        Action::Tool(call, plan) => match holding(cx, work, tools::perform(cx, plan)).await? {
-            Some(done) => worker::record_tool(cx, work, call, done).await,
-            None => Ok(Recorded::Over),
-        },
+        Action::Tool(call, plan) => {
+            let plan = tools::clear(cx, work, plan).await?;
+            match holding(cx, work, tools::perform(cx, plan)).await? {
+                Some(done) => worker::record_tool(cx, work, call, done).await,
+                None => Ok(Recorded::Over),
+            }
+        }
         Action::Ask(request) => {
             let heard = |_bytes: u64| {};
             let limit = Duration::from_millis(cx.limits.model_call_ms);

@@ -28,14 +28,21 @@ fn state(tx: &mut Tx<'_>, now: Timestamp) -> Result<Rest> {
     let far = Timestamp::from_micros(i64::MAX);
     let undelivered = store::message::undelivered(tx, 1)?;
     let backoff = store::session::next_backoff(tx, now)?;
-    let claimable = store::session::claimable(tx, now, far, 1)?;
+    let claimable = store::session::claimable(tx, now, far, far, 1)?;
     if !store::work_item::unrouted(tx, 1)?.is_empty()
         || !claimable.is_empty()
         || !undelivered.is_empty()
     {
         return Ok(Rest::Busy);
     }
-    let due = [backoff, store::schedule::next_due(tx)?, store::wait::next_due(tx)?];
+    let due = [
+        backoff,
+        store::schedule::next_due(tx)?,
+        store::check::next_due(tx)?,
+        store::wait::next_due(tx)?,
+        store::work_item::next_attribution(tx)?,
+        store::source::next_look(tx)?,
+    ];
     match due.into_iter().flatten().min() {
         // What is due is work under way, whoever else is waited for.
         Some(at) if at <= now => Ok(Rest::Busy),

@@ -1,16 +1,23 @@
-//! Router: attributes accepted events to sessions, by their kind and by the waits they meet (EVT-06).
+//! Router: attributes accepted events to lanes, by their kind, by the waits they meet and by the
+//! subscriptions that cover them (EVT-06..11). It never reads an event's text.
 
-use base::{EventId, WorkItemId};
-use domain::event::{Arrival, EventKind, Route, Trust};
-use domain::state::{WaitState, WorkItemState};
+use base::{DutyId, EventId, Id as _, SessionId, WorkItemId};
+use domain::event::{Arrival, Class, Dial, EventKind, Found, How, Mode, Placement, Route, Trust};
+use domain::event::{covers, place};
+use domain::state::{DutyState, WaitState, WorkItemState};
 use store::event::Event;
-use store::wait::Wait;
+use store::link::Link;
+use store::owner::Owner;
+use store::proactive::Proactive;
 use store::{OwnerTx, Result};
+use uuid::Uuid;
 
 use crate::Context;
-use crate::intake::{Incoming, accept};
+use crate::intake::{Content, Incoming, accept};
 
 const BATCH: i64 = 64;
+/// Duties that the small model may choose among; an owner with more has the newest asked about.
+pub(crate) const CANDIDATES_MAX: i64 = 20;
 
 /// Routes what nobody has routed. `true`: there may be more.
 pub async fn pass(cx: &Context) -> Result<bool> {
@@ -29,41 +36,234 @@ pub fn route(cx: &Context, tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result
         return Ok(());
     }
     let event = store::event::get(tx, item.event)?;
-    let mut belongs_to = event.session;
-    if let Some(key) = &event.key {
-        for wait in store::wait::by_key(tx, event.kind.word(), key)? {
-            if !store::wait::end(tx, wait.id, WaitState::Satisfied, Some(event.id))? {
-                continue;
-            }
-            match belongs_to {
-                None => belongs_to = Some(wait.session),
-                Some(lane) if lane == wait.session => {}
-                // The event goes to one lane; a wait of another is told by an event of its own.
-                Some(_) => announce(cx, tx, &event, &wait)?,
-            }
+    // Before its waits are met now: one that it met earlier was told when it was registered.
+    let met_before = event.kind.is_external() && !store::wait::met_by(tx, event.id)?.is_empty();
+    let mut lanes = met(tx, &event)?;
+    if !event.kind.is_external() {
+        return by_kind(cx, tx, &event, item.id, &lanes);
+    }
+    lanes.extend(subscribed(tx, &event)?);
+    let owner = store::owner::locked(tx)?;
+    let found = Found {
+        lanes: lanes.len(),
+        met_before,
+        ended: match &event.key {
+            Some(key) => store::wait::ended(tx, event.kind.word(), key)?.is_some(),
+            None => false,
+        },
+        candidates: candidates(tx)?.len(),
+        dial: owner.dial,
+    };
+    match place(found) {
+        Placement::Lanes => deliver(cx, tx, &event, item.id, &lanes),
+        Placement::Answered => {
+            let reason = "it answered a wait at the moment that was registered";
+            apply(tx, event.id, item.id, Route::Record { reason })
+        }
+        Placement::Late => {
+            let reason = "late: what waited for it has ended";
+            apply(tx, event.id, item.id, Route::Record { reason })
+        }
+        Placement::Attribute => store::work_item::attribute(tx, item.id),
+        Placement::Unclaimed(dial) => {
+            unclaimed(cx, tx, &event, item.id, dial, "it concerns no duty")
+        }
+    }
+}
+
+/// One matter that an event concerns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lane {
+    pub session: SessionId,
+    pub duty: Option<DutyId>,
+    pub how: How,
+    pub record: Uuid,
+    pub mode: Mode,
+}
+
+/// Meets every open wait for the event's kind and key.
+fn met(tx: &mut OwnerTx<'_, '_>, event: &Event) -> Result<Vec<Lane>> {
+    let mut lanes = Vec::new();
+    let Some(key) = &event.key else { return Ok(lanes) };
+    for wait in store::wait::by_key(tx, event.kind.word(), key)? {
+        if store::wait::end(tx, wait.id, WaitState::Satisfied, Some(event.id))? {
+            let (how, record) = (How::Wait, wait.id.uuid());
+            let (session, duty) = (wait.session, wait.duty);
+            lanes.push(Lane { session, duty, how, record, mode: Mode::Wake });
+        }
+    }
+    Ok(lanes)
+}
+
+/// The subscriptions in force that cover the event.
+fn subscribed(tx: &mut OwnerTx<'_, '_>, event: &Event) -> Result<Vec<Lane>> {
+    let now = tx.now();
+    let all = store::subscription::of_source(tx, event.source)?;
+    let hears = |s: &store::subscription::Subscription| {
+        s.until_at.is_none_or(|until| now <= until)
+            && covers(s.topic.as_deref(), event.topic.as_deref())
+    };
+    let lane = |s: store::subscription::Subscription| Lane {
+        session: s.session,
+        duty: Some(s.duty),
+        how: How::Subscription,
+        record: s.id.uuid(),
+        mode: s.mode,
+    };
+    Ok(all.into_iter().filter(hears).map(lane).collect())
+}
+
+/// The duties that an event might concern: those in force.
+pub(crate) fn candidates(tx: &mut OwnerTx<'_, '_>) -> Result<Vec<store::duty::Duty>> {
+    let owner = tx.owner();
+    let mut duties = store::duty::all(tx, owner, CANDIDATES_MAX)?;
+    duties.retain(|duty| duty.state == DutyState::Active);
+    Ok(duties)
+}
+
+/// Routes what is not from outside: a message, a timer, a decision, an event of another lane.
+fn by_kind(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    event: &Event,
+    item: WorkItemId,
+    lanes: &[Lane],
+) -> Result<()> {
+    let own = event.session;
+    let first = own.or_else(|| lanes.first().map(|lane| lane.session));
+    for lane in lanes {
+        link(tx, event, lane)?;
+        if Some(lane.session) != first {
+            relate(cx, tx, event, lane)?;
         }
     }
     let main = store::owner::locked(tx)?.main_session;
-    let arrival = Arrival { kind: event.kind, trust: event.trust, belongs_to, main };
-    apply(tx, event.id, item.id, domain::event::route(arrival))
+    let arrival = Arrival { kind: event.kind, trust: event.trust, belongs_to: first, main };
+    apply(tx, event.id, item, domain::event::route(arrival))
 }
 
-/// Tells a wait's lane that it was met, when the event itself went to another lane.
-fn announce(cx: &Context, tx: &mut OwnerTx<'_, '_>, event: &Event, wait: &Wait) -> Result<()> {
+/// Brings an event to every lane that it concerns: the first gets the event itself, each other one an
+/// event of its own that says the same.
+pub(crate) fn deliver(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    event: &Event,
+    item: WorkItemId,
+    lanes: &[Lane],
+) -> Result<()> {
+    let woken = lanes.iter().find(|lane| lane.mode == Mode::Wake).or(lanes.first());
+    let Some(first) = woken else { return Ok(()) };
+    let mut told = vec![first.session];
+    for lane in lanes {
+        link(tx, event, lane)?;
+        if !told.contains(&lane.session) {
+            told.push(lane.session);
+            relate(cx, tx, event, lane)?;
+        }
+    }
+    apply(tx, event.id, item, Route::Enqueue { session: first.session, class: class(first.mode) })
+}
+
+fn class(mode: Mode) -> Class {
+    match mode {
+        Mode::Wake => Class::External,
+        Mode::Background => Class::Background,
+    }
+}
+
+fn link(tx: &mut OwnerTx<'_, '_>, event: &Event, lane: &Lane) -> Result<()> {
+    let link = Link {
+        event: event.id,
+        session: lane.session,
+        owner: event.owner,
+        duty: lane.duty,
+        how: lane.how,
+        record: lane.record,
+        at: tx.now(),
+    };
+    store::link::insert(tx, &link)
+}
+
+/// Tells a lane of an event that itself went to another one.
+fn relate(cx: &Context, tx: &mut OwnerTx<'_, '_>, event: &Event, lane: &Lane) -> Result<()> {
+    let kind = match lane.how {
+        How::Wait => EventKind::WaitSatisfied,
+        How::Subscription | How::Attribution | How::Dial => EventKind::Related,
+    };
     let incoming = Incoming {
         source: store::owner::locked(tx)?.timer_source,
-        external_id: format!("wait:{}", wait.id),
-        kind: EventKind::WaitSatisfied,
+        external_id: format!("related:{}:{}", event.id, lane.session),
+        kind,
         key: None,
+        topic: event.topic.clone(),
         trust: event.trust.min(Trust::System),
-        content: store::event::body_text(tx, event.body)?.into_bytes(),
-        media: "text/plain; charset=utf-8",
-        provenance: format!("event:{}", event.id),
-        session: Some(wait.session),
-        duty: wait.duty,
+        content: Content::Of { body: event.body, digest: event.digest },
+        links: links(event),
+        session: Some(lane.session),
+        duty: lane.duty,
         late: event.late,
     };
     accept(cx, tx, incoming).map(|_| ())
+}
+
+/// The URLs that the ingress found in an event.
+pub(crate) fn links(event: &Event) -> Vec<String> {
+    event.links.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+/// An event that belongs to nothing: the dial says whether the agent looks at it by itself, and a note
+/// says what it did or would have done (PRO-01, PRO-16).
+pub(crate) fn unclaimed(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    event: &Event,
+    item: WorkItemId,
+    dial: Dial,
+    why: &str,
+) -> Result<()> {
+    let owner = store::owner::locked(tx)?;
+    let done = match dial {
+        Dial::Off => {
+            return record(tx, event.id, item, &format!("ignored: {why}; the dial is off"));
+        }
+        Dial::Observe => format!("ignored: {why}; noted what the dial on auto would do"),
+        Dial::Auto => String::new(),
+    };
+    let note = note(cx, tx, &owner, event, why)?;
+    store::proactive::insert(tx, &note)?;
+    if dial == Dial::Observe {
+        return record(tx, event.id, item, &done);
+    }
+    let lane = Lane {
+        session: owner.main_session,
+        duty: None,
+        how: How::Dial,
+        record: note.id.uuid(),
+        mode: Mode::Wake,
+    };
+    deliver(cx, tx, event, item, &[lane])
+}
+
+fn note(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    owner: &Owner,
+    event: &Event,
+    why: &str,
+) -> Result<Proactive> {
+    let source = store::source::get(tx, event.source)?;
+    let topic = event.topic.as_deref().map(|topic| format!(" ({topic})")).unwrap_or_default();
+    Ok(Proactive {
+        id: cx.id(),
+        owner: owner.id,
+        event: event.id,
+        dial: owner.dial,
+        situation: format!("{} came from {}{topic}; {why}", event.kind.word(), source.name),
+        disturb: "only if the run that looks at it has something to decide or to use".into(),
+        reach: "look, remind, ask, prepare".into(),
+        release: "the user, for everything beyond that".into(),
+        at: tx.now(),
+    })
 }
 
 /// Writes a routing decision.
@@ -76,12 +276,15 @@ pub fn apply(
     match route {
         Route::Enqueue { session, class } => {
             store::work_item::enqueue(tx, item, session, class)?;
+            Ok(())
         }
-        Route::Record { reason } => {
-            let item = store::work_item::get(tx, item)?;
-            store::work_item::done(tx, &item)?;
-            store::event::dispose(tx, event, &format!("recorded: {reason}"))?;
-        }
+        Route::Record { reason } => record(tx, event, item, &format!("recorded: {reason}")),
     }
-    Ok(())
+}
+
+/// Handles an event without waking anybody; the verdict stays (EVT-10).
+fn record(tx: &mut OwnerTx<'_, '_>, event: EventId, item: WorkItemId, verdict: &str) -> Result<()> {
+    let item = store::work_item::get(tx, item)?;
+    store::work_item::done(tx, &item)?;
+    store::event::dispose(tx, event, verdict)
 }

@@ -1,11 +1,12 @@
 //! Set-up of the first owner, and the pairing of devices.
 
 use base::{DeviceId, Digest, OwnerId, Secret, SessionId, SourceId, Timestamp};
-use domain::event::Trust;
+use domain::event::{Dial, Trust};
+use domain::state::SourceState;
 use store::device::Device;
-use store::event::Source;
 use store::owner::{Owner, Principal, PrincipalKind};
 use store::session::{Session, SessionKind};
+use store::source::Source;
 use store::{OwnerTx, Result, StoreError};
 
 use crate::Context;
@@ -36,6 +37,7 @@ pub async fn owner(cx: &Context, seed: Seed) -> Result<Owner> {
         audit_head: Digest::ZERO,
         main_session: cx.id(),
         timer_source: cx.id(),
+        dial: Dial::default(),
         month_cap_micro_usd: base::MicroUsd(cx.limits.owner_month_micro_usd),
         created_at: now,
     };
@@ -48,7 +50,7 @@ pub async fn owner(cx: &Context, seed: Seed) -> Result<Owner> {
     cx.store
         .write_unowned(move |tx| {
             store::owner::create(tx, &owner, &principals)?;
-            store::event::insert_source(tx, &timer)?;
+            store::source::insert(tx, &timer)?;
             store::session::insert(tx, &main)
         })
         .await?;
@@ -84,7 +86,26 @@ fn source(
     now: Timestamp,
 ) -> Source {
     let (kind, name) = (kind.to_owned(), name.to_owned());
-    Source { id, owner, kind, name, trust, received_at: None, created_at: now }
+    Source {
+        id,
+        owner,
+        kind,
+        name,
+        trust,
+        state: SourceState::Active,
+        config: None,
+        cursor: None,
+        every_ms: None,
+        next_look_at: None,
+        looked_at: None,
+        failures: 0,
+        expect_ms: None,
+        received_at: None,
+        refused: 0,
+        refused_at: None,
+        created_at: now,
+        moved_at: now,
+    }
 }
 
 /// A device and the token that only it will know.
@@ -115,7 +136,7 @@ pub fn add_device(cx: &Context, tx: &mut OwnerTx<'_, '_>, name: &str) -> Result<
         created_at: tx.now(),
         revoked_at: None,
     };
-    store::event::insert_source(tx, &source)?;
+    store::source::insert(tx, &source)?;
     store::device::insert(tx, &device)?;
     Ok(Paired { device, token })
 }

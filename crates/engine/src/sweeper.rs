@@ -8,7 +8,7 @@ use domain::words::Notice;
 use store::session::Lease;
 use store::{OwnerTx, Result, StoreError};
 
-use crate::{Context, notice};
+use crate::{Context, notice, watcher};
 
 const BATCH: i64 = 64;
 
@@ -125,6 +125,9 @@ pub async fn alarms(cx: &Context) -> Result<bool> {
         if overdue != told {
             cx.write(id, ring).await?;
         }
+        if cx.store.read(move |tx| watcher::expects(tx, id, now)).await? {
+            cx.write(id, watcher::listen).await?;
+        }
     }
     Ok(false)
 }
@@ -161,7 +164,10 @@ pub fn ring(cx: &Context, tx: &mut OwnerTx<'_, '_>) -> Result<()> {
                 let zone = zone(&of.zone).map_err(|e| StoreError::Corrupt(e.to_string()))?;
                 let what = format!("{} {}", custody.table.replace('_', " "), custody.state);
                 let since = local_words(&zone, since);
-                let notice = Notice::Stuck { what: &what, since: &since };
+                let notice = match custody.table {
+                    "hold" => Notice::Held { since: &since },
+                    _ => Notice::Stuck { what: &what, since: &since },
+                };
                 notice::fault(cx, tx, of.main_session, &key, &notice)?;
             }
         }

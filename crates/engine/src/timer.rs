@@ -3,15 +3,16 @@
 //! A slot's event has the external id `schedule:<id>:<slot>`, so it exists once; the next slot is
 //! computed from the slot. After an outage all passed slots collapse to one late catch-up.
 
-use base::{ProposalId, ScheduleId, SourceId, Timestamp, WaitId};
+use base::{ProposalId, ScheduleId, Timestamp, WaitId};
 use domain::event::{EventKind, Trust};
-use domain::schedule::{Rule, due, local_words, zone};
-use domain::state::{DutyState, ProposalState, ScheduleState, WaitState};
+use domain::schedule::{Due, Rule, due, local_words, zone};
+use domain::state::{CheckState, DutyState, ProposalState, ScheduleState, WaitState};
+use store::check::CheckRun;
 use store::proposal::ProposalKind;
-use store::schedule::Schedule;
+use store::schedule::{RunMissed, Schedule};
 use store::{OwnerTx, Result, StoreError};
 
-use crate::intake::{Incoming, accept};
+use crate::intake::{Content, Incoming, accept};
 use crate::{Context, notice};
 
 const BATCH: i64 = 64;
@@ -67,8 +68,7 @@ pub fn fire(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ScheduleId) -> Result<()
     };
     due.late |= due.slot.plus_ms(domain::schedule::LATE_AFTER_MS) < now;
     if store::schedule::fire(tx, &schedule, due.slot, due.next, due.late)? {
-        let slot_words = local_words(&zone, due.slot);
-        announce(cx, tx, owner.timer_source, &schedule, due, &slot_words)?;
+        slot(cx, tx, &schedule, &due)?;
     }
     if schedule.until_at.is_some_and(|until| due.next > until) {
         store::schedule::advance(tx, id, ScheduleState::Expired, due.next)?;
@@ -76,31 +76,68 @@ pub fn fire(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ScheduleId) -> Result<()
     Ok(())
 }
 
-fn announce(
+/// A slot that has come: recorded alone, looked at by a program first, or told to the agent.
+fn slot(cx: &Context, tx: &mut OwnerTx<'_, '_>, schedule: &Schedule, due: &Due) -> Result<()> {
+    if due.late && schedule.run_missed == RunMissed::Skip {
+        tracing::info!(schedule = %schedule.id, "a late slot is skipped, as its owner wishes");
+        return Ok(());
+    }
+    if schedule.check_spec.is_none() {
+        let told = Slot { at: due.slot, missed: due.missed, late: due.late };
+        return announce(cx, tx, schedule, &told, "");
+    }
+    let check = CheckRun {
+        id: cx.id(),
+        owner: tx.owner(),
+        schedule: schedule.id,
+        slot: due.slot,
+        late: due.late,
+        missed: due.missed,
+        state: CheckState::Due,
+        attempts: 0,
+        answer: None,
+        created_at: tx.now(),
+        moved_at: tx.now(),
+    };
+    store::check::insert(tx, &check)
+}
+
+/// A slot that is told to the agent.
+pub(crate) struct Slot {
+    pub at: Timestamp,
+    pub missed: u32,
+    pub late: bool,
+}
+
+/// Wakes the schedule's lane for a slot, once. `seen`: what a program saw when it looked first.
+pub(crate) fn announce(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
-    source: SourceId,
     schedule: &Schedule,
-    due: domain::schedule::Due,
-    slot_words: &str,
+    slot: &Slot,
+    seen: &str,
 ) -> Result<()> {
+    let owner = store::owner::locked(tx)?;
+    let zone = zone(&owner.zone).map_err(|e| StoreError::Corrupt(e.to_string()))?;
+    let slot_words = local_words(&zone, slot.at);
     let prompt = store::event::body_text(tx, schedule.prompt)?;
-    let missed = match due.missed {
+    let missed = match slot.missed {
         0 => String::new(),
         n => format!(" (stands for {n} earlier ones that were missed)"),
     };
+    let text = format!("slot {slot_words}{missed}: {prompt}{seen}");
     let incoming = Incoming {
-        source,
-        external_id: format!("schedule:{}:{}", schedule.id, due.slot.micros()),
+        source: owner.timer_source,
+        external_id: format!("schedule:{}:{}", schedule.id, slot.at.micros()),
         kind: EventKind::ScheduleDue,
         key: None,
+        topic: None,
         trust: Trust::System,
-        content: format!("slot {slot_words}{missed}: {prompt}").into_bytes(),
-        media: "text/plain; charset=utf-8",
-        provenance: format!("schedule:{}", schedule.id),
+        content: Content::text(text, format!("schedule:{}", schedule.id)),
+        links: Vec::new(),
         session: Some(schedule.session),
         duty: Some(schedule.duty),
-        late: due.late,
+        late: slot.late,
     };
     accept(cx, tx, incoming).map(|_| ())
 }
@@ -118,11 +155,13 @@ pub fn time_out(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: WaitId) -> Result<()
         external_id: format!("wait:{id}"),
         kind: EventKind::WaitTimedOut,
         key: None,
+        topic: None,
         trust: Trust::System,
-        content: format!("{} \"{}\" did not come by {}", wait.kind, wait.key, wait.due_at)
-            .into_bytes(),
-        media: "text/plain; charset=utf-8",
-        provenance: format!("wait:{id}"),
+        content: Content::text(
+            format!("{} \"{}\" did not come by {}", wait.kind, wait.key, wait.due_at),
+            format!("wait:{id}"),
+        ),
+        links: Vec::new(),
         session: Some(wait.session),
         duty: wait.duty,
         late,

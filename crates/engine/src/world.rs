@@ -5,69 +5,227 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+pub use store::run::Level;
 
-/// A reading under way. Dropping it gives it up.
-pub type Reading<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;
+/// Something slow under way. Dropping it gives it up.
+pub type Slow<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Connectors as the worker sees them: names, schemas and reads. Every answer is text for the model; a
-/// failure is a text that says what to do next.
+/// An id among a call's arguments that must have been issued (TOOL-15).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Need {
+    /// The argument.
+    pub argument: String,
+    /// Of which kind; `None`: any.
+    pub kind: Option<String>,
+    /// The id.
+    pub id: String,
+}
+
+/// An id that an answer issues.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Issued {
+    /// What it is: `quote`, `url`.
+    pub kind: String,
+    /// The id.
+    pub id: String,
+    /// What the answer says about it.
+    pub snapshot: Value,
+}
+
+/// A read that may be made: its ids were checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// The tool's full name.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// The ids that were checked.
+    pub issued: Vec<Need>,
+}
+
+/// What a read came to. A failure is a text that says what to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// What the model reads.
+    pub text: String,
+    /// The step of the ladder (TOOL-06).
+    pub level: Level,
+    /// Where the text comes from.
+    pub provenance: String,
+    /// Ids in it that become objects.
+    pub issued: Vec<Issued>,
+    /// The connector's health as this call showed it; `None`: it showed nothing.
+    pub health: Option<Health>,
+}
+
+/// Whether a connector works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    /// It answered.
+    Works {
+        /// Which.
+        connector: String,
+    },
+    /// It is broken in a way that waiting does not mend, such as a refused key (TOOL-08).
+    Broken {
+        /// Which.
+        connector: String,
+        /// For people.
+        why: String,
+    },
+}
+
+/// One thing that a look at a source found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its id there.
+    pub external_id: String,
+    /// Its natural key.
+    pub key: Option<String>,
+    /// What kind of thing happened.
+    pub topic: Option<String>,
+    /// What was said.
+    pub content: Vec<u8>,
+    /// Its media type.
+    pub media: String,
+    /// URLs in it that may become objects.
+    pub links: Vec<String>,
+}
+
+/// What a look at a polled source came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    /// What is new, oldest first.
+    pub found: Vec<Found>,
+    /// How far it was read.
+    pub cursor: String,
+    /// Whether there is more at once.
+    pub more: bool,
+}
+
+/// Connectors and polled sources as the stages see them.
 pub trait World: Send + Sync {
     /// The full names of all tools, from the manifests alone.
     fn tools(&self) -> Vec<String>;
-    /// Why this tool cannot be called by a turn, if it cannot: it has an effect, or does not exist.
-    fn refusal(&self, tool: &str) -> Option<String>;
+    /// What a read needs, or why a turn cannot make this call: it has an effect, or does not exist.
+    fn needs(&self, tool: &str, arguments: &Map<String, Value>) -> Result<Vec<Need>, String>;
+    /// The step of the ladder that a tool stands on.
+    fn level(&self, tool: &str) -> Level;
+    /// The connector that stands for a host, if one does: there is no way round it while it is broken.
+    fn stands_for(&self, host: &str) -> Option<String>;
     /// How a tool is called.
-    fn schema<'a>(&'a self, tool: &'a str) -> Reading<'a>;
+    fn schema<'a>(&'a self, tool: &'a str) -> Slow<'a, String>;
     /// Calls a tool that only reads.
-    fn read<'a>(
+    fn read<'a>(&'a self, call: Call, limit: Duration) -> Slow<'a, Read>;
+    /// Looks at a polled source; a failure is a text with the remedy.
+    fn look<'a>(
         &'a self,
-        tool: &'a str,
-        arguments: Map<String, Value>,
-        limit: Duration,
-    ) -> Reading<'a>;
+        config: &'a str,
+        cursor: Option<&'a str>,
+    ) -> Slow<'a, Result<Look, String>>;
 }
 
-impl World for connect::Connectors {
+/// The connectors of the configuration, and the guarded client for what is polled.
+#[derive(Debug)]
+pub struct Outside {
+    /// MCP servers and the built-in web tools.
+    pub connectors: connect::Connectors,
+    /// For addresses that somebody else chose.
+    pub client: connect::guard::Client,
+}
+
+impl World for Outside {
     fn tools(&self) -> Vec<String> {
-        connect::Connectors::tools(self).iter().map(|entry| entry.name.clone()).collect()
+        self.connectors.tools().iter().map(|entry| entry.name.clone()).collect()
     }
 
-    fn refusal(&self, tool: &str) -> Option<String> {
-        self.wanted(tool, Map::new()).err().map(|refusal| refusal.to_string())
+    fn needs(&self, tool: &str, arguments: &Map<String, Value>) -> Result<Vec<Need>, String> {
+        let wanted = self.connectors.wanted(tool, arguments.clone()).map_err(|e| e.to_string())?;
+        Ok(wanted.needs().iter().map(need).collect())
     }
 
-    fn schema<'a>(&'a self, tool: &'a str) -> Reading<'a> {
+    fn level(&self, tool: &str) -> Level {
+        if tool.starts_with("web.") { Level::Web } else { Level::Connector }
+    }
+
+    fn stands_for(&self, host: &str) -> Option<String> {
+        self.connectors.stands_for(host).map(str::to_owned)
+    }
+
+    fn schema<'a>(&'a self, tool: &'a str) -> Slow<'a, String> {
         Box::pin(async move {
-            match connect::Connectors::schema(self, tool).await {
-                Ok(schema) => {
-                    format!(
-                        "{}: {}\nArguments: {}",
-                        schema.name, schema.description, schema.parameters
-                    )
-                }
+            match self.connectors.schema(tool).await {
+                Ok(schema) => format!(
+                    "{}: {}\nArguments: {}",
+                    schema.name, schema.description, schema.parameters
+                ),
                 Err(error) => error.to_string(),
             }
         })
     }
 
-    fn read<'a>(
-        &'a self,
-        tool: &'a str,
-        arguments: Map<String, Value>,
-        limit: Duration,
-    ) -> Reading<'a> {
+    fn read<'a>(&'a self, call: Call, limit: Duration) -> Slow<'a, Read> {
         Box::pin(async move {
-            // Issued ids are not on record yet, so no id counts as issued.
-            let cleared = self.wanted(tool, arguments).and_then(|wanted| wanted.cleared(|_| false));
+            let Call { tool, arguments, issued } = call;
+            let level = self.level(&tool);
+            let plain = |text: String, health: Option<Health>| Read {
+                text,
+                level,
+                provenance: tool.clone(),
+                issued: Vec::new(),
+                health,
+            };
+            let connector = tool.split('.').next().unwrap_or_default().to_owned();
+            let cleared = self
+                .connectors
+                .wanted(&tool, arguments)
+                .and_then(|wanted| wanted.cleared(|needed| issued.contains(&need(needed))));
             let handle = match cleared {
                 Ok(handle) => handle,
-                Err(refusal) => return refusal.to_string(),
+                Err(refusal) => return plain(refusal.to_string(), None),
             };
-            match self.call(handle, limit).await {
-                Ok(answer) if answer.is_error => format!("The tool failed: {}", answer.text),
-                Ok(answer) => answer.text,
-                Err(error) => error.to_string(),
+            match self.connectors.call(handle, limit).await {
+                Ok(answer) if answer.is_error => {
+                    plain(format!("The tool failed: {}", answer.text), None)
+                }
+                Ok(answer) => Read {
+                    text: answer.text,
+                    level,
+                    provenance: answer.provenance,
+                    issued: answer
+                        .issued
+                        .into_iter()
+                        .map(|i| Issued { kind: i.kind, id: i.id, snapshot: i.snapshot })
+                        .collect(),
+                    health: Some(Health::Works { connector }),
+                },
+                Err(error @ connect::ConnectError::Authentication { .. }) => {
+                    let why = error.to_string();
+                    plain(why.clone(), Some(Health::Broken { connector, why }))
+                }
+                Err(error) => plain(error.to_string(), None),
             }
         })
     }
+
+    fn look<'a>(
+        &'a self,
+        config: &'a str,
+        cursor: Option<&'a str>,
+    ) -> Slow<'a, Result<Look, String>> {
+        Box::pin(async move {
+            let _ = (config, cursor, &self.client);
+            Err("polled sources are not built in yet".to_owned())
+        })
+    }
+}
+
+/// A source's item as the stages know it.
+pub fn found(item: connect::source::Item) -> Found {
+    let connect::source::Item { external_id, key, topic, content, media, links } = item;
+    Found { external_id, key, topic, content, media, links }
+}
+
+fn need(needed: &connect::Needed) -> Need {
+    Need { argument: needed.argument.clone(), kind: needed.kind.clone(), id: needed.id.clone() }
 }

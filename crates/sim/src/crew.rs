@@ -32,7 +32,8 @@ pub(crate) struct Worker {
 impl Sim<'_> {
     pub(crate) fn claim(&mut self, cx: &Context) -> Result<(), Crash> {
         let at = self.clock.now();
-        let found = now(cx.store.read(move |tx| store::session::claimable(tx, at, at, 10)));
+        let merged = at.minus_ms(cx.limits.merge_ms);
+        let found = now(cx.store.read(move |tx| store::session::claimable(tx, at, at, merged, 10)));
         let found = self.outcome("claim", found)?;
         let Some(first) = found.first() else {
             self.dirty.claim = false;
@@ -84,10 +85,15 @@ impl Sim<'_> {
         worker.hands = match worker::next(cx, &worker.work) {
             Action::End(outcome) => Hands::Ends(outcome),
             Action::Tool(call, plan) => {
+                let cleared = now(tools::clear(cx, &worker.work, plan));
+                let plan = match cleared {
+                    Err(StoreError::Fenced) => return Ok(false),
+                    other => self.outcome("clear", other)?,
+                };
                 let outside = match &plan {
-                    tools::Plan::Read(name, _) => Some(name.clone()),
+                    tools::Plan::Cleared(wish) => Some(wish.tool.clone()),
                     tools::Plan::Schema(name) => Some(format!("schema of {name}")),
-                    tools::Plan::Record(_) | tools::Plan::Answer(_) => None,
+                    tools::Plan::Read(_) | tools::Plan::Record(_) | tools::Plan::Answer(_) => None,
                 };
                 if let Some(name) = &outside {
                     self.outside("before a read")?;

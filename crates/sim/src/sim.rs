@@ -283,6 +283,7 @@ impl<'s> Sim<'s> {
             limits: Limits::default(),
             incarnation,
             model: self.model.clone(),
+            small: self.model.clone(),
             max_output_tokens: 4_000,
             world: self.world.clone(),
         });

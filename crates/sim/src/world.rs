@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::{Reading, World};
+use engine::world::{Call, Health, Level, Look, Need, Read, Slow, World};
 use serde_json::{Map, Value};
 use testkit::price_feed::PriceFeed;
 
@@ -24,31 +24,44 @@ impl World for SimWorld {
         ["feed.price", "feed.history", "feed.buy"].map(str::to_owned).to_vec()
     }
 
-    fn refusal(&self, tool: &str) -> Option<String> {
+    fn needs(&self, tool: &str, _arguments: &Map<String, Value>) -> Result<Vec<Need>, String> {
         match tool {
-            "feed.price" | "feed.history" => None,
-            "feed.buy" => Some("feed.buy has an effect; propose it to the person instead.".into()),
-            other => Some(format!("There is no tool \"{other}\"; the names are in the prefix.")),
+            "feed.price" | "feed.history" => Ok(Vec::new()),
+            "feed.buy" => Err("feed.buy has an effect; propose it to the person instead.".into()),
+            other => Err(format!("There is no tool \"{other}\"; the names are in the prefix.")),
         }
     }
 
-    fn schema<'a>(&'a self, tool: &'a str) -> Reading<'a> {
+    fn level(&self, _tool: &str) -> Level {
+        Level::Connector
+    }
+
+    fn stands_for(&self, _host: &str) -> Option<String> {
+        None
+    }
+
+    fn schema<'a>(&'a self, tool: &'a str) -> Slow<'a, String> {
         Box::pin(async move { format!("{tool}: prices in euros\nArguments: {{\"date\":\"day\"}}") })
     }
 
-    fn read<'a>(
-        &'a self,
-        tool: &'a str,
-        arguments: Map<String, Value>,
-        _limit: Duration,
-    ) -> Reading<'a> {
+    fn read<'a>(&'a self, call: Call, _limit: Duration) -> Slow<'a, Read> {
         Box::pin(async move {
-            let name = tool.strip_prefix("feed.").unwrap_or(tool);
+            let name = call.tool.strip_prefix("feed.").unwrap_or(&call.tool);
             let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
-            match feed.answer(name, &arguments) {
-                Ok(text) => text,
-                Err(text) => format!("The tool failed: {text}"),
-            }
+            let (text, health) = match feed.answer(name, &call.arguments) {
+                Ok(text) => (text, Some(Health::Works { connector: "feed".into() })),
+                Err(text) => (format!("The tool failed: {text}"), None),
+            };
+            let provenance = call.tool.clone();
+            Read { text, level: Level::Connector, provenance, issued: Vec::new(), health }
         })
+    }
+
+    fn look<'a>(
+        &'a self,
+        _config: &'a str,
+        _cursor: Option<&'a str>,
+    ) -> Slow<'a, Result<Look, String>> {
+        Box::pin(async { Err("there is no such source here".to_owned()) })
     }
 }

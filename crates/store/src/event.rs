@@ -1,4 +1,4 @@
-//! Sources, events and bodies: what came in, and the content of people and of outside.
+//! Events and bodies: what came in, and the content of people and of outside.
 
 use base::{BodyId, Digest, DutyId, EventId, OwnerId, SessionId, SourceId, Timestamp};
 use domain::event::{EventKind, Trust};
@@ -7,26 +7,6 @@ use crate::error::{Result, StoreError};
 use crate::sql::statements;
 use crate::tx::{OwnerTx, Tx};
 use crate::value::{params, record};
-
-record! {
-    /// A configured way in.
-    pub struct Source in "source" {
-        /// Its id.
-        pub id: SourceId,
-        /// Whose.
-        pub owner: OwnerId,
-        /// `device`, `timer`, …
-        pub kind: String,
-        /// Unique with the kind.
-        pub name: String,
-        /// The trust of everything that comes through it (EVT-02).
-        pub trust: Trust,
-        /// When something last came: its health.
-        pub received_at: Option<Timestamp>,
-        /// Since when it exists.
-        pub created_at: Timestamp,
-    }
-}
 
 record! {
     /// Content, apart from the records that name it, so that it can be erased alone.
@@ -67,12 +47,16 @@ record! {
         pub kind: EventKind,
         /// What waits may match.
         pub key: Option<String>,
+        /// What subscriptions may match: `issues.opened`.
+        pub topic: Option<String>,
         /// Set by the ingress.
         pub trust: Trust,
         /// Its content.
         pub body: BodyId,
         /// Digest of its content: same id with other content is a conflict.
         pub digest: Digest,
+        /// URLs that the ingress found in it, as a JSON list.
+        pub links: Option<String>,
         /// The session it belongs to by its source's own word.
         pub session: Option<SessionId>,
         /// The duty it belongs to.
@@ -81,7 +65,7 @@ record! {
         pub late: bool,
         /// When it was accepted.
         pub received_at: Timestamp,
-        /// The owner's change number at that time.
+        /// The owner's change number at that time; 0 for what was accepted without the owner's lock.
         pub seq: i64,
         /// What became of it; never empty once handled (EVT-10).
         pub disposition: Option<String>,
@@ -102,9 +86,8 @@ statements! { "event":
     INSERT_BODY = hot insert Body, "";
     BODY = hot select Body, "WHERE id = $1";
     ERASE = "UPDATE body SET bytes = NULL, erased_at = $3 WHERE id = $1 AND owner = $2 AND erased_at IS NULL";
-    INSERT_SOURCE = insert Source, "ON CONFLICT (owner, kind, name) DO NOTHING";
-    HEARD = hot "UPDATE source SET received_at = $2 WHERE id = $1";
-    SOURCE = hot select Source, "WHERE id = $1";
+    RECENT = hot select Event, "WHERE owner = $1 AND received_at < $2
+        ORDER BY received_at DESC, id DESC LIMIT $3";
 }
 
 /// Content to store.
@@ -115,7 +98,7 @@ pub struct NewBody {
     /// The content.
     pub bytes: Vec<u8>,
     /// Media type.
-    pub media: &'static str,
+    pub media: String,
     /// Where it came from.
     pub provenance: String,
     /// The lowest trust of what it was made of.
@@ -124,16 +107,21 @@ pub struct NewBody {
 
 /// Stores content and gives its digest.
 pub fn put_body(tx: &mut OwnerTx<'_, '_>, new: NewBody) -> Result<Digest> {
+    let (owner, now) = (tx.owner(), tx.now());
+    insert_body(tx, owner, now, new)
+}
+
+fn insert_body(tx: &mut Tx<'_>, owner: OwnerId, now: Timestamp, new: NewBody) -> Result<Digest> {
     let digest = Digest::of(&new.bytes);
     let body = Body {
         id: new.id,
-        owner: tx.owner(),
+        owner,
         bytes: Some(new.bytes),
         digest,
-        media: new.media.to_owned(),
+        media: new.media,
         provenance: new.provenance,
         trust: new.trust,
-        created_at: tx.now(),
+        created_at: now,
         erased_at: None,
     };
     tx.insert(&INSERT_BODY, &body)?;
@@ -169,9 +157,32 @@ pub enum Accepted {
 
 /// Stores an event once per (source, external id).
 pub fn accept(tx: &mut OwnerTx<'_, '_>, event: &Event) -> Result<Accepted> {
-    if tx.insert(&INSERT, event)? {
-        tx.run(&HEARD, params![event.source, event.received_at])?;
+    let accepted = insert(tx, event)?;
+    if accepted == Accepted::New {
         tx.changed(event.id);
+    }
+    Ok(accepted)
+}
+
+/// The same without the owner's lock, together with its content and its work item: what a source is
+/// acknowledged for (EVT-03). The router's change tells of it.
+pub fn accept_unlocked(
+    tx: &mut Tx<'_>,
+    event: &Event,
+    content: NewBody,
+    item: &crate::work_item::WorkItem,
+) -> Result<Accepted> {
+    let accepted = insert(tx, event)?;
+    if accepted == Accepted::New {
+        insert_body(tx, event.owner, event.received_at, content)?;
+        crate::work_item::insert_unlocked(tx, item)?;
+    }
+    Ok(accepted)
+}
+
+fn insert(tx: &mut Tx<'_>, event: &Event) -> Result<Accepted> {
+    if tx.insert(&INSERT, event)? {
+        crate::source::heard(tx, event.source, event.received_at)?;
         return Ok(Accepted::New);
     }
     let known = tx.one(&BY_EXTERNAL, params![event.source, event.external_id])?;
@@ -207,14 +218,14 @@ pub fn by_key(
     tx.one(&BY_KEY, params![owner, kind, key, since])
 }
 
-/// Adds a way in.
-pub fn insert_source(tx: &mut Tx<'_>, source: &Source) -> Result<()> {
-    tx.insert(&INSERT_SOURCE, source).map(|_| ())
-}
-
-/// One source.
-pub fn source(tx: &mut Tx<'_>, id: SourceId) -> Result<Source> {
-    tx.one(&SOURCE, params![id])?.ok_or(StoreError::Missing("source"))
+/// An owner's events before an instant, newest first.
+pub fn recent(
+    tx: &mut Tx<'_>,
+    owner: OwnerId,
+    before: Timestamp,
+    limit: i64,
+) -> Result<Vec<Event>> {
+    tx.all(&RECENT, params![owner, before, limit])
 }
 
 /// Events of an owner that have no disposition yet.

@@ -15,6 +15,8 @@ words! {
         Wakeup = "wakeup",
         /// A model answered.
         Model = "model",
+        /// The small model said which matter an event concerns.
+        Attribution = "attribution",
     }
 }
 
@@ -27,8 +29,8 @@ record! {
         pub owner: OwnerId,
         /// The person's calendar month, as `2027-03`.
         pub month: String,
-        /// By which run.
-        pub run: RunId,
+        /// By which run; none for an attribution.
+        pub run: Option<RunId>,
         /// For which duty.
         pub duty: Option<DutyId>,
         /// What was spent.
@@ -68,12 +70,12 @@ pub struct Totals {
 statements! { "ledger":
     INSERT = hot insert LedgerEntry, "";
     MONTH = hot "SELECT CAST(COALESCE(SUM(CASE WHEN kind = 'wakeup' THEN 1 ELSE 0 END), 0) AS BIGINT),
-          CAST(COALESCE(SUM(CASE WHEN kind = 'model' THEN 1 ELSE 0 END), 0) AS BIGINT),
+          CAST(COALESCE(SUM(CASE WHEN kind <> 'wakeup' THEN 1 ELSE 0 END), 0) AS BIGINT),
           CAST(COALESCE(SUM(input_tokens), 0) AS BIGINT), CAST(COALESCE(SUM(cached_tokens), 0) AS BIGINT),
           CAST(COALESCE(SUM(output_tokens), 0) AS BIGINT), CAST(COALESCE(SUM(micro_usd), 0) AS BIGINT)
         FROM ledger WHERE owner = $1 AND month = $2";
     OWNER = "SELECT CAST(COALESCE(SUM(CASE WHEN kind = 'wakeup' THEN 1 ELSE 0 END), 0) AS BIGINT),
-          CAST(COALESCE(SUM(CASE WHEN kind = 'model' THEN 1 ELSE 0 END), 0) AS BIGINT),
+          CAST(COALESCE(SUM(CASE WHEN kind <> 'wakeup' THEN 1 ELSE 0 END), 0) AS BIGINT),
           CAST(COALESCE(SUM(input_tokens), 0) AS BIGINT), CAST(COALESCE(SUM(cached_tokens), 0) AS BIGINT),
           CAST(COALESCE(SUM(output_tokens), 0) AS BIGINT), CAST(COALESCE(SUM(micro_usd), 0) AS BIGINT)
         FROM ledger WHERE owner = $1";

@@ -15,18 +15,26 @@ mod tx;
 mod value;
 
 pub mod change;
+pub mod check;
 pub mod device;
 pub mod duty;
 pub mod event;
 pub mod fault;
+pub mod hold;
 pub mod ledger;
+pub mod link;
 pub mod message;
+pub mod object;
 pub mod owner;
+pub mod proactive;
 pub mod proposal;
 pub mod run;
 pub mod schedule;
 pub mod session;
+pub mod situation;
+pub mod source;
 pub mod stuck;
+pub mod subscription;
 pub mod wait;
 pub mod work_item;
 
@@ -231,17 +239,25 @@ impl std::fmt::Debug for Store {
 pub fn statements() -> Vec<&'static Sql> {
     [
         change::ALL,
+        check::ALL,
         device::ALL,
         duty::ALL,
         event::ALL,
         fault::ALL,
+        hold::ALL,
         ledger::ALL,
+        link::ALL,
         message::ALL,
+        object::ALL,
         owner::ALL,
+        proactive::ALL,
         proposal::ALL,
         run::ALL,
         schedule::ALL,
         session::ALL,
+        situation::ALL,
+        source::ALL,
+        subscription::ALL,
         wait::ALL,
         work_item::ALL,
         &stuck::statements().iter().map(|(_, sql)| sql).collect::<Vec<_>>(),

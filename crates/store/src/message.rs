@@ -198,7 +198,12 @@ fn user_state(item: Option<WorkItemState>, read: bool) -> &'static str {
         Some(WorkItemState::Failed) => "failed",
         Some(WorkItemState::Claimed) if read => "read",
         Some(WorkItemState::Claimed) => "delivered",
-        Some(WorkItemState::Pending | WorkItemState::Unrouted) => "received",
+        Some(
+            WorkItemState::Pending
+            | WorkItemState::Unrouted
+            | WorkItemState::Attributing
+            | WorkItemState::Background,
+        ) => "received",
     }
 }
 

@@ -2,6 +2,8 @@
 
 use base::{Digest, Incarnation, MicroUsd, OwnerId, PrincipalId, SessionId, SourceId, Timestamp};
 
+use domain::event::Dial;
+
 use crate::error::{Result, StoreError};
 use crate::sql::statements;
 use crate::tx::Tx;
@@ -26,6 +28,8 @@ record! {
         pub main_session: SessionId,
         /// The source of timer events.
         pub timer_source: SourceId,
+        /// How far the agent goes by itself where no duty asks for it.
+        pub dial: Dial,
         /// What its models may cost in a calendar month.
         pub month_cap_micro_usd: MicroUsd,
         /// When it was set up.
@@ -78,6 +82,7 @@ statements! { "owner":
     INSERT_PRINCIPAL = insert Principal, "";
     PRINCIPAL = hot select Principal, "WHERE owner = $1 AND kind = $2";
     RENAME = "UPDATE owner SET name = $2, zone = $3 WHERE id = $1";
+    DIAL = "UPDATE owner SET dial = $2 WHERE id = $1";
     CAP = "UPDATE owner SET month_cap_micro_usd = $2 WHERE id = $1";
 }
 
@@ -129,6 +134,14 @@ pub fn principal(tx: &mut Tx<'_>, owner: OwnerId, kind: PrincipalKind) -> Result
 pub fn rename(tx: &mut crate::OwnerTx<'_, '_>, name: &str, zone: &str) -> Result<()> {
     let owner = tx.owner();
     tx.run(&RENAME, params![owner, name, zone])?;
+    tx.changed(owner);
+    Ok(())
+}
+
+/// Turns the dial.
+pub fn set_dial(tx: &mut crate::OwnerTx<'_, '_>, dial: Dial) -> Result<()> {
+    let owner = tx.owner();
+    tx.run(&DIAL, params![owner, dial])?;
     tx.changed(owner);
     Ok(())
 }

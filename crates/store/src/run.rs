@@ -72,6 +72,18 @@ words! {
     }
 }
 
+words! {
+    /// The step of the ladder that a tool's result came from, cheapest first (TOOL-06).
+    pub enum Level {
+        /// What is known already: our own records.
+        Records = "records",
+        /// A connector made for it.
+        Connector = "connector",
+        /// The open web: a search or a page.
+        Web = "web",
+    }
+}
+
 record! {
     /// One step of a run, stored before anything is derived from it.
     pub struct Step in "step" {
@@ -85,6 +97,10 @@ record! {
         pub kind: StepKind,
         /// The tool, for a tool's result.
         pub tool: Option<String>,
+        /// The step of the ladder, for a tool that reads.
+        pub level: Option<Level>,
+        /// Why the model took it and no cheaper one, in its words.
+        pub why: Option<String>,
         /// The model's id of the call, for a tool's result.
         pub call_id: Option<String>,
         /// The vendor's id of the answer, for a model's.

@@ -6,7 +6,17 @@ use domain::state::ScheduleState;
 use crate::error::{Result, StoreError};
 use crate::sql::statements;
 use crate::tx::{OwnerTx, Tx};
-use crate::value::{params, record};
+use crate::value::{params, record, words};
+
+words! {
+    /// What becomes of slots that passed while nobody was there.
+    pub enum RunMissed {
+        /// One late wake-up stands for all of them.
+        Once = "once",
+        /// They are recorded and wake nobody.
+        Skip = "skip",
+    }
+}
 
 record! {
     /// A wake-up that repeats in the owner's zone.
@@ -25,6 +35,12 @@ record! {
         pub rule: String,
         /// What the agent is told.
         pub prompt: BodyId,
+        /// What becomes of slots that were missed.
+        pub run_missed: RunMissed,
+        /// A look that decides by program whether anybody is woken: JSON of `domain::draft::Check`.
+        pub check_spec: Option<BodyId>,
+        /// What the last look read.
+        pub check_last: Option<BodyId>,
         /// The next slot.
         pub next_slot: Timestamp,
         /// The last slot that fired.
@@ -52,6 +68,7 @@ statements! { "schedule":
     OF_DUTY = hot select Schedule, "WHERE duty = $1 ORDER BY created_at, id";
     MOVE = "UPDATE schedule SET state = $2, next_slot = $3, moved_at = $4 WHERE id = $1";
     REPLAN = "UPDATE schedule SET next_slot = $2 WHERE id = $1 AND state = 'active'";
+    READ = hot "UPDATE schedule SET check_last = $2 WHERE id = $1";
     NEXT_DUE = hot "SELECT MIN(next_slot) FROM schedule WHERE state = 'active'";
 }
 
@@ -113,6 +130,11 @@ pub fn replan(tx: &mut OwnerTx<'_, '_>, id: ScheduleId, next_slot: Timestamp) ->
         tx.changed(id);
     }
     Ok(())
+}
+
+/// Remembers what a look read.
+pub fn remember(tx: &mut OwnerTx<'_, '_>, id: ScheduleId, answer: BodyId) -> Result<()> {
+    tx.run(&READ, params![id, answer]).map(|_| ())
 }
 
 /// The first slot of all active schedules, for a clock that jumps.

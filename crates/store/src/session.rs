@@ -61,6 +61,8 @@ statements! { "session":
         FROM work_item w JOIN session s ON s.id = w.session
         WHERE w.state = 'pending' AND s.not_before <= $1
           AND (s.lease_until IS NULL OR s.lease_until <= $2)
+          -- What came from outside waits for its companions of the same moment (QUE-07).
+          AND (w.class <> 'external' OR w.created_at <= $4)
         GROUP BY w.owner, w.session ORDER BY rank, since, w.session LIMIT $3";
     ABANDONED = hot "SELECT r.owner, r.session FROM run r JOIN session s ON s.id = r.session
         WHERE r.state IN ('running', 'lost', 'sleeping') AND s.not_before <= $1
@@ -117,15 +119,17 @@ pub struct Claimable {
     pub person: bool,
 }
 
-/// Sessions with work and no live lease: people first, then the longest waiting.
+/// Sessions with work and no live lease: people first, then the longest waiting. What came from outside
+/// after `merged` does not wake anybody yet.
 pub fn claimable(
     tx: &mut Tx<'_>,
     now: Timestamp,
     lease_now: Timestamp,
+    merged: Timestamp,
     limit: i64,
 ) -> Result<Vec<Claimable>> {
     let mut found: Vec<Claimable> = Vec::new();
-    for row in tx.rows(&CLAIMABLE, params![now, lease_now, limit])? {
+    for row in tx.rows(&CLAIMABLE, params![now, lease_now, limit, merged])? {
         let rank: i64 = row.get(2)?;
         found.push(Claimable { owner: row.get(0)?, session: row.get(1)?, person: rank == 0 });
     }

@@ -158,6 +158,13 @@ id_columns!(
     ScheduleId,
     MessageId,
     ProposalId,
+    SubscriptionId,
+    CheckId,
+    ObjectId,
+    HoldId,
+    PauseId,
+    SituationId,
+    ProactiveId,
     Incarnation
 );
 
@@ -189,6 +196,11 @@ states!(
     TaskVersionState,
     WaitState,
     ScheduleState,
+    SourceState,
+    SubscriptionState,
+    CheckState,
+    HoldState,
+    PauseState,
     ProposalState,
     MessageState,
     FaultState
@@ -200,6 +212,13 @@ word_columns! {
     domain::event::Trust: |w: &str| known(domain::event::Trust::parse(w), w);
     domain::event::Class: |w: &str| known(domain::event::Class::parse(w), w);
     domain::event::EventKind: |w: &str| known(domain::event::EventKind::parse(w), w);
+    domain::event::Mode: |w: &str| known(domain::event::Mode::parse(w), w);
+    domain::event::Dial: |w: &str| known(domain::event::Dial::parse(w), w);
+    domain::event::How: |w: &str| known(domain::event::How::parse(w), w);
+    domain::situation::Stands: |w: &str| known(domain::situation::Stands::parse(w), w);
+    domain::situation::Part: |w: &str| known(domain::situation::Part::parse(w), w);
+    domain::situation::Step: |w: &str| known(domain::situation::Step::parse(w), w);
+    domain::hold::Verdict: |w: &str| known(domain::hold::Verdict::parse(w), w);
 }
 
 /// An enum of words that lives in one column of one noun.

@@ -49,6 +49,9 @@ statements! { "wait":
     BY_ID = hot select Wait, "WHERE id = $1";
     BY_KEY = hot select Wait, "WHERE owner = $1 AND kind = $2 AND key = $3 AND state = 'open'
         ORDER BY created_at, id";
+    MET_BY = hot select Wait, "WHERE satisfied_by = $1 ORDER BY created_at, id";
+    ENDED = hot select Wait, "WHERE owner = $1 AND kind = $2 AND key = $3 AND state <> 'open'
+        ORDER BY moved_at DESC, id DESC LIMIT 1";
     DUE = hot "SELECT owner, id FROM wait WHERE state = 'open' AND due_at <= $1
         ORDER BY due_at, id LIMIT $2";
     OPEN = hot select Wait, "WHERE session = $1 AND state = 'open' ORDER BY created_at, id LIMIT $2";
@@ -74,6 +77,17 @@ pub fn get(tx: &mut Tx<'_>, id: WaitId) -> Result<Wait> {
 pub fn by_key(tx: &mut OwnerTx<'_, '_>, kind: &str, key: &str) -> Result<Vec<Wait>> {
     let owner = tx.owner();
     tx.all(&BY_KEY, params![owner, kind, key])
+}
+
+/// The waits that an event met, such as those that were born satisfied by it.
+pub fn met_by(tx: &mut Tx<'_>, event: EventId) -> Result<Vec<Wait>> {
+    tx.all(&MET_BY, params![event])
+}
+
+/// The wait for a kind and key that ended last.
+pub fn ended(tx: &mut OwnerTx<'_, '_>, kind: &str, key: &str) -> Result<Option<Wait>> {
+    let owner = tx.owner();
+    tx.one(&ENDED, params![owner, kind, key])
 }
 
 /// Open waits whose due time has passed.

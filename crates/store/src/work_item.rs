@@ -47,23 +47,32 @@ statements! { "work_item":
     UNROUTED = hot "SELECT owner, id FROM work_item WHERE state = 'unrouted'
         ORDER BY created_at, id LIMIT $1";
     BY_ID = hot select WorkItem, "WHERE id = $1";
-    ENQUEUE = hot "UPDATE work_item SET session = $2, class = $3, state = 'pending', moved_at = $4
+    ENQUEUE = hot "UPDATE work_item SET session = $2, class = $3, state = $4, attempts = 0,
+          moved_at = $5
+        WHERE id = $1 AND state IN ('unrouted', 'attributing')";
+    ATTRIBUTE = hot "UPDATE work_item SET state = 'attributing', moved_at = $2
         WHERE id = $1 AND state = 'unrouted'";
-    PENDING = hot select WorkItem, "WHERE session = $1 AND state = 'pending'
+    ATTRIBUTING = hot "SELECT owner, id FROM work_item WHERE state = 'attributing' AND moved_at <= $1
+        ORDER BY moved_at, id LIMIT $2";
+    PUT_OFF = hot "UPDATE work_item SET attempts = attempts + 1, moved_at = $2
+        WHERE id = $1 AND state = 'attributing'";
+    NEXT_ATTRIBUTION = hot "SELECT MIN(moved_at) FROM work_item WHERE state = 'attributing'";
+    OF_CLASS = hot select WorkItem, "WHERE session = $1 AND class = $2 AND state = 'pending'
+        ORDER BY created_at, id LIMIT $3";
+    BACKGROUND = hot select WorkItem, "WHERE session = $1 AND state = 'background'
         ORDER BY created_at, id LIMIT $2";
-    FIRST_USER = hot "SELECT MIN(created_at) FROM work_item
-        WHERE session = $1 AND state = 'pending' AND class = 'user' AND created_at > $2";
     CLAIM = hot "UPDATE work_item SET state = 'claimed', run = $2, delivered_at = $3, moved_at = $3
-        WHERE id = $1 AND state = 'pending'";
+        WHERE id = $1 AND state IN ('pending', 'background')";
     CLAIMED = hot select WorkItem, "WHERE run = $1 AND state = 'claimed' ORDER BY created_at, id";
     READ = hot "UPDATE work_item SET read_at = $2
         WHERE run = $1 AND state = 'claimed' AND read_at IS NULL RETURNING event";
     DONE = hot "UPDATE work_item SET state = 'done', done_at = $2, moved_at = $2 WHERE id = $1";
-    BACK = hot "UPDATE work_item SET state = 'pending', run = NULL, attempts = $2, moved_at = $3
+    BACK = hot "UPDATE work_item SET run = NULL,
+          state = CASE WHEN class = 'background' THEN 'background' ELSE 'pending' END, attempts = $2, moved_at = $3
         WHERE id = $1 AND state = 'claimed'";
     COUNT = hot "UPDATE work_item SET attempts = $2 WHERE id = $1";
     FAIL = "UPDATE work_item SET state = 'failed', done_at = $2, moved_at = $2
-        WHERE id = $1 AND state = 'pending'";
+        WHERE id = $1 AND state IN ('pending', 'background')";
 }
 
 /// Adds an item.
@@ -71,6 +80,11 @@ pub fn insert(tx: &mut OwnerTx<'_, '_>, item: &WorkItem) -> Result<()> {
     tx.insert(&INSERT, item)?;
     tx.changed(item.id);
     Ok(())
+}
+
+/// The same without the owner's lock, beside an event that is accepted so.
+pub(crate) fn insert_unlocked(tx: &mut Tx<'_>, item: &WorkItem) -> Result<()> {
+    tx.insert(&INSERT, item).map(|_| ())
 }
 
 /// The item of an event.
@@ -89,7 +103,7 @@ pub fn unrouted(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<(OwnerId, WorkItemId)
     rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
 }
 
-/// Puts an item into a session's queue. `false`: somebody else did.
+/// Puts an item into a session's queue, or beside it to be read along. `false`: somebody else did.
 pub fn enqueue(
     tx: &mut OwnerTx<'_, '_>,
     id: WorkItemId,
@@ -97,25 +111,65 @@ pub fn enqueue(
     class: Class,
 ) -> Result<bool> {
     let now = tx.now();
-    let moved = tx.run(&ENQUEUE, params![id, session, class, now])? == 1;
+    let state = match class {
+        Class::User | Class::External | Class::Timer => WorkItemState::Pending,
+        Class::Background => WorkItemState::Background,
+    };
+    let moved = tx.run(&ENQUEUE, params![id, session, class, state, now])? == 1;
     if moved {
         tx.changed(id);
     }
     Ok(moved)
 }
 
-/// A session's queue, in order of arrival.
-pub fn pending(tx: &mut Tx<'_>, session: SessionId, limit: i64) -> Result<Vec<WorkItem>> {
-    tx.all(&PENDING, params![session, limit])
+/// Leaves it to the small model which of the router's candidates an item concerns.
+pub fn attribute(tx: &mut OwnerTx<'_, '_>, id: WorkItemId) -> Result<()> {
+    let now = tx.now();
+    tx.run(&ATTRIBUTE, params![id, now])?;
+    tx.changed(id);
+    Ok(())
 }
 
-/// When the first waiting message of a person came that is later than `after`.
-pub fn first_user(
+/// Items that the small model is to be asked about, oldest first. One that it gave no answer for is
+/// due again at its `moved_at`.
+pub fn attributing(
     tx: &mut Tx<'_>,
-    session: SessionId,
-    after: Timestamp,
-) -> Result<Option<Timestamp>> {
-    tx.row(&FIRST_USER, params![session, after])?.map_or(Ok(None), |row| row.get(0))
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<(OwnerId, WorkItemId)>> {
+    let rows = tx.rows(&ATTRIBUTING, params![now, limit])?;
+    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+}
+
+/// The small model gave no answer: asked again at `next`.
+pub fn put_off(tx: &mut OwnerTx<'_, '_>, id: WorkItemId, next: Timestamp) -> Result<()> {
+    tx.run(&PUT_OFF, params![id, next]).map(|_| ())
+}
+
+/// When the small model is to be asked next, for a clock that jumps.
+pub fn next_attribution(tx: &mut Tx<'_>) -> Result<Option<Timestamp>> {
+    tx.row(&NEXT_ATTRIBUTION, params![])?.map_or(Ok(None), |row| row.get(0))
+}
+
+/// A session's queue: the first `limit` of each class in order of arrival, so that however much came
+/// from outside, a person's message is among them.
+pub fn pending(tx: &mut Tx<'_>, session: SessionId, limit: i64) -> Result<Vec<WorkItem>> {
+    let mut found: Vec<WorkItem> = Vec::new();
+    for class in [Class::User, Class::External, Class::Timer] {
+        found.extend(tx.all::<WorkItem>(&OF_CLASS, params![session, class, limit])?);
+    }
+    found.sort_by_key(|item| (item.created_at, item.id));
+    Ok(found)
+}
+
+/// A person's messages in a session's queue, in order of arrival.
+pub fn from_people(tx: &mut Tx<'_>, session: SessionId, limit: i64) -> Result<Vec<WorkItem>> {
+    tx.all(&OF_CLASS, params![session, Class::User, limit])
+}
+
+/// What a session's next run reads along.
+pub fn background(tx: &mut Tx<'_>, session: SessionId, limit: i64) -> Result<Vec<WorkItem>> {
+    tx.all(&BACKGROUND, params![session, limit])
 }
 
 /// Takes an item into a run.

@@ -13,9 +13,10 @@ use base::{
     SessionId, SourceId, Timestamp,
 };
 use domain::event::Trust;
-use store::event::Source;
+use domain::state::SourceState;
 use store::owner::{Owner, Principal, PrincipalKind};
 use store::session::{Session, SessionKind};
+use store::source::Source;
 use store::{Database, Options, OwnerTx, Result, Store, Tx};
 
 use crate::clock::FakeClock;
@@ -167,6 +168,7 @@ impl Harness {
             audit_head: Digest::ZERO,
             main_session: self.main,
             timer_source: self.timer,
+            dial: domain::event::Dial::Observe,
             month_cap_micro_usd: MicroUsd(20_000_000),
             created_at: START,
         }
@@ -202,8 +204,19 @@ impl Harness {
             kind: kind.into(),
             name: "first".into(),
             trust,
+            state: SourceState::Active,
+            config: None,
+            cursor: None,
+            every_ms: None,
+            next_look_at: None,
+            looked_at: None,
+            failures: 0,
+            expect_ms: None,
             received_at: None,
+            refused: 0,
+            refused_at: None,
             created_at: START,
+            moved_at: START,
         }
     }
 
@@ -214,7 +227,7 @@ impl Harness {
         self.unowned(move |tx| {
             store::owner::create(tx, &owner, &principals)?;
             store::session::insert(tx, &main)?;
-            sources.iter().try_for_each(|source| store::event::insert_source(tx, source))
+            sources.iter().try_for_each(|source| store::source::insert(tx, source))
         })
         .expect("a set-up owner");
     }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Extension, State};
 use base::MicroUsd;
+use domain::event::Dial;
 use engine::Context;
 use engine::control::{self, Changed, Settings};
 use serde::Deserialize;
@@ -49,6 +50,7 @@ pub(crate) async fn me(
         "owner": owner.id,
         "name": owner.name,
         "zone": owner.zone,
+        "dial": owner.dial,
         "device": caller.device.id,
         "seq": owner.change_seq,
         "month": month,
@@ -65,6 +67,7 @@ pub(crate) struct OwnerWrite {
     name: Option<String>,
     zone: Option<String>,
     month_cap_micro_usd: Option<i64>,
+    dial: Option<Dial>,
 }
 
 /// The owner sets name, zone or cap. `GET /v1/me` has them.
@@ -73,9 +76,9 @@ pub(crate) async fn set(
     Extension(caller): Extension<Caller>,
     body::Json(asked): body::Json<OwnerWrite>,
 ) -> Result<Json<Value>, Problem> {
-    let OwnerWrite { id, name, zone, month_cap_micro_usd: cap } = asked;
-    if name.is_none() && zone.is_none() && cap.is_none() {
-        return Err(Problem::bad("Name what to set: name, zone or month_cap_micro_usd."));
+    let OwnerWrite { id, name, zone, month_cap_micro_usd: cap, dial } = asked;
+    if name.is_none() && zone.is_none() && cap.is_none() && dial.is_none() {
+        return Err(Problem::bad("Name what to set: name, zone, month_cap_micro_usd or dial."));
     }
     if let Some(cap) = cap.filter(|cap| *cap < 0) {
         return Err(Problem::bad(format!(
@@ -86,7 +89,7 @@ pub(crate) async fn set(
         domain::schedule::zone(zone).map_err(|error| Problem::bad(format!("{error}.")))?;
     }
     let name = name.map(|name| check_name("the owner", &name)).transpose()?;
-    let wish = Settings { name, zone, month_cap: cap.map(MicroUsd) };
+    let wish = Settings { name, zone, month_cap: cap.map(MicroUsd), dial };
     let content = serde_json::to_vec(&wish).map_err(|error| Problem::bad(error.to_string()))?;
     let ask = Ask { id, operation: "owner", target: None, content: vec![&content] };
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {

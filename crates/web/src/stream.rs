@@ -159,9 +159,8 @@ mod tests {
     use std::sync::Mutex;
 
     use base::{IdSource, Limits};
-    use engine::{Context, Reading, World, setup};
+    use engine::{Context, setup};
     use model::{Prices, Script, ScriptedModel};
-    use serde_json::Value;
     use store::Store;
     use testkit::clock::FakeClock;
     use testkit::stores::{START, TempFolder, options};
@@ -170,44 +169,23 @@ mod tests {
     use super::*;
     use crate::{Shared, WebState};
 
-    /// Nothing of it is asked here.
-    struct NoWorld;
-
-    impl World for NoWorld {
-        fn tools(&self) -> Vec<String> {
-            Vec::new()
-        }
-        fn refusal(&self, _: &str) -> Option<String> {
-            None
-        }
-        fn schema<'a>(&'a self, _: &'a str) -> Reading<'a> {
-            Box::pin(async { String::new() })
-        }
-        fn read<'a>(
-            &'a self,
-            _: &'a str,
-            _: serde_json::Map<String, Value>,
-            _: Duration,
-        ) -> Reading<'a> {
-            Box::pin(async { String::new() })
-        }
-    }
-
     async fn feed(folder: &TempFolder) -> Feed {
         let clock = std::sync::Arc::new(FakeClock::new(START));
         let ids = std::sync::Arc::new(IdSource::new([5; 32]));
         let file = store::Database::Sqlite(folder.path().join("adjutant.db"));
         let store = Store::open(options(file, clock.clone(), &ids, false)).expect("a store");
         let script = Script::parse("").expect("a script");
+        let model = std::sync::Arc::new(ScriptedModel::new(script, Prices::default()));
         let cx = Context {
             store,
             clock,
             incarnation: ids.next(START),
             ids,
             limits: Limits::default(),
-            model: std::sync::Arc::new(ScriptedModel::new(script, Prices::default())),
+            model: model.clone(),
+            small: model,
             max_output_tokens: 1,
-            world: std::sync::Arc::new(NoWorld),
+            world: std::sync::Arc::new(testkit::world::FakeWorld::default()),
         };
         let seed = setup::Seed { name: "Ada".into(), zone: "UTC".into() };
         let owner = setup::owner(&cx, seed).await.expect("an owner").id;

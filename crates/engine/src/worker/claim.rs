@@ -2,6 +2,7 @@
 
 use agent::HARNESS;
 use base::{MicroUsd, SessionId};
+use domain::event::EventKind;
 use domain::queue::{self, After};
 use domain::state::RunState;
 use domain::words::Notice;
@@ -15,7 +16,7 @@ use super::Work;
 use super::ends::{fail_items, put_back};
 use super::interrupt::{STOPPED, is_over, newcomer, stopped};
 use super::record::{ledger, step, store_block};
-use crate::{Context, assemble, notice};
+use crate::{Context, assemble, notice, router, tools};
 
 /// Items of a session's queue that are looked at.
 pub(super) const QUEUE_MAX: i64 = 500;
@@ -117,7 +118,8 @@ fn died_in_vain(cx: &Context, tx: &mut OwnerTx<'_, '_>, run: &Run) -> Result<boo
 fn begin(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease) -> Result<Option<Run>> {
     let session = session::get(tx, lease.session)?;
     let focus = assemble::focus(tx, session.id)?;
-    let pending = work_item::pending(tx, session.id, QUEUE_MAX)?;
+    let mut pending = work_item::pending(tx, session.id, QUEUE_MAX)?;
+    pending.extend(work_item::background(tx, session.id, QUEUE_MAX)?);
     let over = focus.as_ref().is_some_and(|(duty, _)| is_over(duty.state));
     if over {
         for item in &pending {
@@ -176,10 +178,35 @@ fn begin(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease) -> Result<Option
     run::insert(tx, &run)?;
     for item in items {
         work_item::claim(tx, item, run.id)?;
+        issue_addresses(cx, tx, &run, item)?;
     }
     let first = step(cx, tx, &run, 0, run::StepKind::Tail, &tail);
     store_block(tx, &first, &tail, trust, "tail")?;
     run::add_step(tx, &first, Spent::default(), lease.fence)?;
     ledger(cx, tx, &run, LedgerKind::Wakeup, Spent::default())?;
     run::get(tx, run.id).map(Some)
+}
+
+/// The addresses in the user's own words, and those that an ingress found, are objects of this run's
+/// version: they may be fetched.
+fn issue_addresses(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    run: &Run,
+    item: &WorkItem,
+) -> Result<()> {
+    let event = store::event::get(tx, item.event)?;
+    let urls = match event.kind {
+        EventKind::UserMessage => domain::links::urls(&store::event::body_text(tx, event.body)?),
+        EventKind::ScheduleDue
+        | EventKind::WaitTimedOut
+        | EventKind::WaitSatisfied
+        | EventKind::ProposalDecided
+        | EventKind::Webhook
+        | EventKind::File
+        | EventKind::FeedEntry
+        | EventKind::PageChanged
+        | EventKind::Related => router::links(&event),
+    };
+    tools::issue_urls(cx, tx, run, urls, &format!("event:{}", event.id))
 }

@@ -1,7 +1,6 @@
 //! Interruption: what ends a run from outside, read at each commit and each renewal of its lease.
 
 use base::Timestamp;
-use domain::event::Class;
 use domain::queue;
 use domain::state::{DutyState, RunState};
 use store::run::{self, Run};
@@ -33,11 +32,9 @@ pub(super) const STOPPED: &str = "the user stopped the duty";
 /// When the first message came that a run did not take in and the next one would. One that waits to
 /// run alone came before, and does not end the run that goes ahead of it.
 pub(super) fn newcomer(tx: &mut store::Tx<'_>, run: &Run) -> Result<Option<Timestamp>> {
-    let pending = work_item::pending(tx, run.session, QUEUE_MAX)?;
+    let pending = work_item::from_people(tx, run.session, QUEUE_MAX)?;
     let follows = |item: &&WorkItem| {
-        item.class == Some(Class::User)
-            && item.attempts < queue::ALONE_FROM_ATTEMPTS
-            && item.created_at >= run.started_at
+        item.attempts < queue::ALONE_FROM_ATTEMPTS && item.created_at >= run.started_at
     };
     Ok(pending.iter().filter(follows).map(|item| item.created_at).min())
 }

@@ -71,6 +71,8 @@ pub async fn record_tool(
             let block = model::Message::Tool { call_id: call.id.clone(), text }.to_block();
             let step = Step {
                 tool: Some(call.name.clone()),
+                level: result.level,
+                why: result.why,
                 call_id: Some(call.id.clone()),
                 ..step(cx, tx, &held.run, held.run.steps, run::StepKind::Tool, &block)
             };
@@ -217,6 +219,8 @@ pub(super) fn step(
         owner: run.owner,
         kind,
         tool: None,
+        level: None,
+        why: None,
         call_id: None,
         answer_id: None,
         harness: HARNESS.to_owned(),
@@ -239,7 +243,7 @@ pub(super) fn store_block(
     let body = NewBody {
         id: step.body,
         bytes: block.bytes.as_bytes().to_vec(),
-        media: "application/json",
+        media: "application/json".into(),
         provenance: format!("run:{}:{}:{provenance}", step.run, step.n),
         trust,
     };
@@ -257,7 +261,7 @@ pub(super) fn ledger(
         id: cx.uuid(),
         owner: run.owner,
         month: assemble::month(&store::owner::locked(tx)?, tx.now())?,
-        run: run.id,
+        run: Some(run.id),
         duty: run.duty,
         kind,
         model: run.model.clone(),

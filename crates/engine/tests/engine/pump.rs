@@ -64,9 +64,10 @@ async fn context(folder: &TempFolder, model: Arc<Fragile>) -> (Context, Device) 
         clock: Arc::new(SystemClock),
         ids: Arc::new(ids),
         limits: Limits { retry_ms: 1, tick_ms: 50, ..Limits::default() },
-        model,
+        model: model.clone(),
+        small: model,
         max_output_tokens: 500,
-        world: Arc::new(crate::support::Tools(Vec::new())),
+        world: Arc::new(testkit::world::FakeWorld::default()),
     };
     let seed = setup::Seed { name: "Ann".into(), zone: "UTC".into() };
     let owner = setup::owner(&cx, seed).await.unwrap();

@@ -7,11 +7,12 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use base::{IdSource, Limits, OwnerId, SessionId, Timestamp};
 use engine::worker::{self, Action, Recorded, Work};
-use engine::{Context, Reading, World, setup};
+use engine::{Context, setup};
 use model::{Prices, Script, ScriptedModel};
 use store::device::Device;
 use store::{Database, Store};
 use testkit::clock::FakeClock;
+use testkit::world::{FakeTool, FakeWorld};
 
 /// What the scripted model costs: a dollar for a million tokens.
 const PRICES: Prices = Prices {
@@ -19,29 +20,6 @@ const PRICES: Prices = Prices {
     cached: base::MicroUsd(1_000_000),
     output: base::MicroUsd(1_000_000),
 };
-
-/// No connectors, or some by name.
-pub struct Tools(pub Vec<String>);
-
-impl World for Tools {
-    fn tools(&self) -> Vec<String> {
-        self.0.clone()
-    }
-    fn refusal(&self, tool: &str) -> Option<String> {
-        Some(format!("there is no {tool}"))
-    }
-    fn schema<'a>(&'a self, _: &'a str) -> Reading<'a> {
-        Box::pin(async { String::new() })
-    }
-    fn read<'a>(
-        &'a self,
-        _: &'a str,
-        _: serde_json::Map<String, serde_json::Value>,
-        _: std::time::Duration,
-    ) -> Reading<'a> {
-        Box::pin(async { String::new() })
-    }
-}
 
 /// The inline store answers at once, so a future of it is ready when it is first asked.
 pub fn now<T>(future: impl Future<Output = T>) -> T {
@@ -56,6 +34,7 @@ pub struct Talk {
     pub clock: Arc<FakeClock>,
     pub device: Device,
     pub main: SessionId,
+    pub world: Arc<FakeWorld>,
 }
 
 impl Talk {
@@ -64,16 +43,18 @@ impl Talk {
         let ids = IdSource::new([seed; 32]);
         let options = testkit::stores::options(Database::Sqlite(file), clock.clone(), &ids, true);
         let incarnation = options.incarnation;
-        let script = Script::parse(script).unwrap();
+        let model = Arc::new(ScriptedModel::new(Script::parse(script).unwrap(), PRICES));
+        let world = Arc::new(FakeWorld::default());
         let cx = Context {
             store: Store::open(options).unwrap(),
             clock: clock.clone(),
             ids: Arc::new(ids),
             limits,
             incarnation,
-            model: Arc::new(ScriptedModel::new(script, PRICES)),
+            model: model.clone(),
+            small: model,
             max_output_tokens: 500,
-            world: Arc::new(Tools(Vec::new())),
+            world: world.clone(),
         };
         let seed = setup::Seed { name: "Ann".into(), zone: "Asia/Hong_Kong".into() };
         let owner = now(setup::owner(&cx, seed)).unwrap();
@@ -81,7 +62,7 @@ impl Talk {
         let device = known.into_iter().next().unwrap_or_else(|| {
             now(cx.write(owner.id, |cx, tx| setup::add_device(cx, tx, "test"))).unwrap().device
         });
-        Talk { cx, clock, device, main: owner.main_session }
+        Talk { cx, clock, device, main: owner.main_session, world }
     }
 
     pub fn say(&self, text: &str) {
@@ -93,8 +74,10 @@ impl Talk {
     }
 
     /// The same with connectors of these names.
-    pub fn with_tools(mut self, tools: &[&str]) -> Self {
-        self.cx.world = Arc::new(Tools(tools.iter().map(|t| (*t).to_owned()).collect()));
+    pub fn with_tools(self, tools: &[&str]) -> Self {
+        for tool in tools {
+            self.world.tool(tool, FakeTool::default());
+        }
         self
     }
 

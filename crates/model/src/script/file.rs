@@ -5,7 +5,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::fill;
-use super::rule::{Action, CallTemplate, CallTest, Comparison, Failure, Last, Operand, Rule};
+use super::rule::{
+    Action, CallTemplate, CallTest, Comparison, Failure, Habit, Last, Operand, Rule,
+};
 use super::{Script, ScriptError};
 
 #[derive(Deserialize)]
@@ -16,7 +18,16 @@ struct File {
     #[serde(default = "default_context_tokens")]
     context_tokens: u64,
     #[serde(default)]
+    habit: Vec<Spanned<HabitText>>,
+    #[serde(default)]
     rule: Vec<Spanned<RuleText>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HabitText {
+    user: String,
+    call: CallTemplate,
 }
 
 fn default_name() -> String {
@@ -112,7 +123,17 @@ pub(super) fn parse(text: &str) -> Result<Script, ScriptError> {
             .map_err(|(field, what)| ScriptError { line: line_of_field(text, start, field), what })
     });
     let rules = rules.collect::<Result<Vec<_>, _>>()?;
-    Ok(Script { name: file.name, context_tokens: file.context_tokens, rules })
+    let habits = file.habit.into_iter().map(|habit| {
+        let start = habit.span().start;
+        let HabitText { user, call } = habit.into_inner();
+        let user = pattern("user", &user).map_err(|(field, what)| ScriptError {
+            line: line_of_field(text, start, field),
+            what,
+        })?;
+        Ok(Habit { user, call })
+    });
+    let habits = habits.collect::<Result<Vec<_>, ScriptError>>()?;
+    Ok(Script { name: file.name, context_tokens: file.context_tokens, habits, rules })
 }
 
 fn line_at(text: &str, offset: usize) -> usize {

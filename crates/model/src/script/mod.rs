@@ -22,6 +22,15 @@
 //! # or: error = "retry"             # context, authentication, quota, refused, malformed
 //! ```
 //!
+//! A habit is a call that goes along with the first answer of each run whose tail has its pattern,
+//! whatever rule decides; the first habit that applies and whose tool the request offers:
+//!
+//! ```toml
+//! [[habit]]
+//! user = ' from the user'
+//! call = { tool = "settle_message", arguments = { stop = false } }
+//! ```
+//!
 //! The tail is the newest message in the user's role, and what follows it is this run. A call
 //! through `call_tool` counts as a call of the tool it names too. `$name` stands for what
 //! `(?<name>…)` captured, `$$` for a dollar sign; `"$name:number"` becomes a number.
@@ -34,16 +43,17 @@ mod view;
 
 pub use scripted::ScriptedModel;
 
-use rule::{Action, Rule};
+use rule::{Action, Habit, Rule};
 use view::View;
 
-use crate::{Answer, Finish, ModelError, Request, Usage};
+use crate::{Answer, Finish, ModelError, Request, ToolCall, Usage};
 
 /// A rule file, read and checked. It has no memory: the same request always gets the same answer.
 #[derive(Debug, Clone)]
 pub struct Script {
     name: String,
     context_tokens: u64,
+    habits: Vec<Habit>,
     rules: Vec<Rule>,
 }
 
@@ -104,6 +114,7 @@ impl Script {
                 }
             },
         };
+        let calls = self.with_habit(request, &view, id, calls);
         let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
         let mut answer = Answer::new(say, calls, finish);
         answer.usage = Usage {
@@ -114,6 +125,28 @@ impl Script {
         answer.model = self.name.clone();
         answer.answer_id = format!("scripted-{id}");
         Ok(answer)
+    }
+
+    /// The calls of an answer, after the one of the habit that applies.
+    fn with_habit(
+        &self,
+        request: &Request,
+        view: &View,
+        id: &str,
+        calls: Vec<ToolCall>,
+    ) -> Vec<ToolCall> {
+        let Some(tail) = view.tail() else { return calls };
+        let Some(habit) = self.habits.iter().find(|habit| habit.user.is_match(tail)) else {
+            return calls;
+        };
+        let tool = &habit.call.tool;
+        let offered = request.tools.bytes.contains(&format!("\"name\":\"{tool}\""));
+        let called = |call: &ToolCall| view::is_of(call, tool);
+        if !offered || view.calls().any(called) || calls.iter().any(called) {
+            return calls;
+        }
+        let own = habit.call.call(format!("call-{id}-habit"), &Default::default());
+        std::iter::once(own).chain(calls).collect()
     }
 }
 

@@ -24,6 +24,13 @@ pub(super) struct Rule {
     pub(super) action: Action,
 }
 
+/// A call that goes along with the first answer of each run whose tail has the pattern.
+#[derive(Debug, Clone)]
+pub(super) struct Habit {
+    pub(super) user: Regex,
+    pub(super) call: CallTemplate,
+}
+
 /// Whose message is the newest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -17,6 +17,8 @@ CREATE TABLE owner (
   audit_head BYTEA NOT NULL,
   main_session UUID NOT NULL,
   timer_source UUID NOT NULL,
+  -- How far the agent goes by itself where no duty asks for it.
+  dial TEXT NOT NULL CHECK (dial IN ('off', 'observe', 'auto')),
   month_cap_micro_usd BIGINT NOT NULL,
   created_at BIGINT NOT NULL
 );
@@ -64,12 +66,30 @@ CREATE TABLE source (
   id UUID PRIMARY KEY,
   owner UUID NOT NULL,
   kind TEXT NOT NULL,
-  name TEXT NOT NULL,
+  name TEXT COLLATE "C" NOT NULL,
   trust TEXT NOT NULL CHECK (trust IN ('outside', 'system', 'user')),
+  state TEXT NOT NULL,
+  -- How it is reached, as JSON without secrets; NULL for devices and timers.
+  config TEXT,
+  cursor TEXT,
+  -- Polled every so often; NULL for what is pushed.
+  every_ms BIGINT CHECK (every_ms > 0),
+  next_look_at BIGINT,
+  looked_at BIGINT,
+  failures BIGINT NOT NULL,
+  -- Silence for longer than this is a fault.
+  expect_ms BIGINT CHECK (expect_ms > 0),
   received_at BIGINT,
-  created_at BIGINT NOT NULL
+  -- Deliveries that were not accepted: bad signatures, bad bodies.
+  refused BIGINT NOT NULL,
+  refused_at BIGINT,
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL,
+  CHECK ((every_ms IS NULL) = (next_look_at IS NULL))
 );
-CREATE UNIQUE INDEX source_name ON source (owner, kind, name);
+CREATE UNIQUE INDEX source_name ON source (owner, kind, name) WHERE state = 'active';
+CREATE INDEX source_owner ON source (owner, created_at);
+CREATE INDEX source_look ON source (next_look_at) WHERE state = 'active';
 
 CREATE TABLE body (
   id UUID PRIMARY KEY,
@@ -128,14 +148,18 @@ CREATE TABLE event (
   external_id TEXT COLLATE "C" NOT NULL,
   kind TEXT NOT NULL,
   key TEXT COLLATE "C",
+  topic TEXT COLLATE "C",
   trust TEXT NOT NULL CHECK (trust IN ('outside', 'system', 'user')),
   body UUID NOT NULL,
   digest BYTEA NOT NULL,
+  -- URLs that the ingress found in it, as a JSON list; they become objects of the run that reads it.
+  links TEXT,
   -- What it belongs to by its source's own word: a schedule's or wait's session.
   session UUID,
   duty UUID,
   late BOOLEAN NOT NULL,
   received_at BIGINT NOT NULL,
+  -- The owner's change number; 0 for what was accepted without the owner's lock.
   seq BIGINT NOT NULL,
   disposition TEXT,
   handled_at BIGINT,
@@ -145,13 +169,42 @@ CREATE TABLE event (
 CREATE UNIQUE INDEX event_external ON event (source, external_id);
 CREATE INDEX event_key ON event (owner, kind, key) WHERE key IS NOT NULL;
 CREATE INDEX event_chat ON event (owner, seq) WHERE kind = 'user_message';
+CREATE INDEX event_owner ON event (owner, received_at);
+
+-- Which matters an event concerns, and by whose word (EVT-11).
+CREATE TABLE event_link (
+  event UUID NOT NULL,
+  session UUID NOT NULL,
+  owner UUID NOT NULL,
+  duty UUID,
+  how TEXT NOT NULL CHECK (how IN ('wait', 'subscription', 'attribution', 'dial')),
+  -- The wait, subscription or attribution.
+  record UUID NOT NULL,
+  at BIGINT NOT NULL,
+  PRIMARY KEY (event, session, record)
+);
+
+-- What the small model said to which of the router's candidates an event belongs (EVT-09).
+CREATE TABLE attribution (
+  event UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  -- The candidates' duty ids, as a JSON list in the order shown.
+  candidates TEXT NOT NULL,
+  model TEXT NOT NULL,
+  answer UUID,
+  -- The duties taken from its answer, as a JSON list.
+  chosen TEXT NOT NULL,
+  -- Why the answer, or a part of it, did not count.
+  refused TEXT,
+  at BIGINT NOT NULL
+);
 
 CREATE TABLE work_item (
   id UUID PRIMARY KEY,
   owner UUID NOT NULL,
   event UUID NOT NULL UNIQUE,
   session UUID,
-  class TEXT CHECK (class IN ('user', 'external', 'timer')),
+  class TEXT CHECK (class IN ('user', 'external', 'timer', 'background')),
   state TEXT NOT NULL,
   attempts BIGINT NOT NULL CHECK (attempts >= 0),
   run UUID,
@@ -161,11 +214,13 @@ CREATE TABLE work_item (
   read_at BIGINT,
   done_at BIGINT,
   moved_at BIGINT NOT NULL,
-  CHECK (state = 'unrouted' OR state = 'done' OR (session IS NOT NULL AND class IS NOT NULL)),
+  CHECK (state IN ('unrouted', 'attributing', 'done') OR (session IS NOT NULL AND class IS NOT NULL)),
   CHECK (state <> 'claimed' OR run IS NOT NULL)
 );
 CREATE INDEX work_item_unrouted ON work_item (created_at) WHERE state = 'unrouted';
-CREATE INDEX work_item_pending ON work_item (session, created_at) WHERE state = 'pending';
+CREATE INDEX work_item_attributing ON work_item (moved_at) WHERE state = 'attributing';
+CREATE INDEX work_item_pending ON work_item (session, class, created_at) WHERE state = 'pending';
+CREATE INDEX work_item_background ON work_item (session, created_at) WHERE state = 'background';
 CREATE INDEX work_item_claimed ON work_item (run) WHERE state = 'claimed';
 
 CREATE TABLE run (
@@ -203,6 +258,9 @@ CREATE TABLE step (
   owner UUID NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('tail', 'model', 'tool')),
   tool TEXT,
+  -- The step of the ladder that a tool's result came from, and the model's reason (TOOL-06).
+  level TEXT CHECK (level IN ('records', 'connector', 'web')),
+  why TEXT,
   call_id TEXT COLLATE "C",
   answer_id TEXT COLLATE "C",
   harness TEXT NOT NULL,
@@ -271,6 +329,8 @@ CREATE UNIQUE INDEX wait_call ON wait (run, call_id);
 CREATE INDEX wait_key ON wait (owner, kind, key) WHERE state = 'open';
 CREATE INDEX wait_due ON wait (due_at) WHERE state = 'open';
 CREATE INDEX wait_session ON wait (session) WHERE state = 'open';
+CREATE INDEX wait_met ON wait (satisfied_by) WHERE satisfied_by IS NOT NULL;
+CREATE INDEX wait_ended ON wait (owner, kind, key) WHERE state <> 'open';
 
 CREATE TABLE schedule (
   id UUID PRIMARY KEY,
@@ -280,6 +340,10 @@ CREATE TABLE schedule (
   session UUID NOT NULL,
   rule TEXT NOT NULL,
   prompt UUID NOT NULL,
+  run_missed TEXT NOT NULL CHECK (run_missed IN ('once', 'skip')),
+  -- A read call and a comparison that decide by program whether anybody is woken.
+  check_spec UUID,
+  check_last UUID,
   next_slot BIGINT NOT NULL,
   last_slot BIGINT,
   last_late BOOLEAN NOT NULL,
@@ -290,6 +354,129 @@ CREATE TABLE schedule (
 );
 CREATE INDEX schedule_due ON schedule (next_slot) WHERE state = 'active';
 CREATE INDEX schedule_duty ON schedule (duty);
+
+CREATE TABLE check_run (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  schedule UUID NOT NULL REFERENCES schedule (id),
+  slot BIGINT NOT NULL,
+  late BOOLEAN NOT NULL,
+  missed BIGINT NOT NULL,
+  state TEXT NOT NULL,
+  attempts BIGINT NOT NULL,
+  -- What was read, or why nothing could be.
+  answer UUID,
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX check_run_slot ON check_run (schedule, slot);
+CREATE INDEX check_run_due ON check_run (moved_at) WHERE state = 'due';
+
+CREATE TABLE subscription (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  duty UUID NOT NULL REFERENCES duty (id),
+  task_version UUID NOT NULL,
+  session UUID NOT NULL,
+  source UUID NOT NULL REFERENCES source (id),
+  -- Exact, or a prefix that ends in ".*"; NULL: everything.
+  topic TEXT COLLATE "C",
+  mode TEXT NOT NULL CHECK (mode IN ('wake', 'background')),
+  prompt UUID NOT NULL,
+  until_at BIGINT,
+  state TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL
+);
+CREATE INDEX subscription_source ON subscription (source) WHERE state = 'active';
+CREATE INDEX subscription_duty ON subscription (duty);
+
+-- Ids that the tool layer issued: tools that ask for one accept nothing else (TOOL-15).
+CREATE TABLE object (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  session UUID NOT NULL,
+  task_version UUID,
+  kind TEXT COLLATE "C" NOT NULL,
+  value TEXT COLLATE "C" NOT NULL,
+  -- What was known of it when it was issued, and the digest of that.
+  snapshot UUID,
+  digest BYTEA NOT NULL,
+  run UUID NOT NULL,
+  call_id TEXT COLLATE "C",
+  provenance TEXT NOT NULL,
+  expires_at BIGINT,
+  created_at BIGINT NOT NULL
+);
+CREATE INDEX object_value ON object (session, value, kind, created_at);
+
+-- Judgements of where matters stand (PRO-02). Each is a row of its own; the newest of a matter counts.
+CREATE TABLE situation (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  session UUID NOT NULL,
+  duty UUID,
+  task_version UUID,
+  run UUID NOT NULL,
+  call_id TEXT COLLATE "C" NOT NULL,
+  event UUID,
+  -- The matter and who has taken it on, as JSON.
+  body UUID NOT NULL,
+  stands TEXT NOT NULL,
+  part TEXT NOT NULL,
+  step TEXT NOT NULL,
+  set_version BIGINT NOT NULL,
+  due_at BIGINT NOT NULL,
+  wait UUID NOT NULL,
+  created_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX situation_call ON situation (run, call_id);
+CREATE INDEX situation_owner ON situation (owner, created_at);
+
+CREATE TABLE pause (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  -- NULL: everything of the owner.
+  duty UUID,
+  state TEXT NOT NULL,
+  placed_by UUID NOT NULL,
+  lifted_by UUID,
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL
+);
+CREATE INDEX pause_active ON pause (owner, duty) WHERE state = 'active';
+CREATE UNIQUE INDEX pause_duty ON pause (duty) WHERE state = 'active' AND duty IS NOT NULL;
+CREATE UNIQUE INDEX pause_all ON pause (owner) WHERE state = 'active' AND duty IS NULL;
+
+-- One row per message of the user that may be a stop (DESIGN section 7).
+CREATE TABLE hold (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  event UUID NOT NULL UNIQUE,
+  state TEXT NOT NULL,
+  -- What the model said of the message: 'stop', 'not_a_stop', or nothing yet.
+  verdict TEXT CHECK (verdict IN ('stop', 'not_a_stop')),
+  decided_by UUID,
+  pause UUID,
+  asked_at BIGINT,
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL
+);
+CREATE INDEX hold_placed ON hold (owner, created_at) WHERE state = 'placed';
+
+-- What the dial let the agent do by itself, or would have (PRO-01).
+CREATE TABLE proactive (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  event UUID NOT NULL UNIQUE,
+  dial TEXT NOT NULL CHECK (dial IN ('off', 'observe', 'auto')),
+  situation TEXT NOT NULL,
+  disturb TEXT NOT NULL,
+  reach TEXT NOT NULL,
+  release TEXT NOT NULL,
+  at BIGINT NOT NULL
+);
+CREATE INDEX proactive_owner ON proactive (owner, at);
 
 CREATE TABLE proposal (
   id UUID PRIMARY KEY,
@@ -362,9 +549,10 @@ CREATE TABLE ledger (
   id UUID PRIMARY KEY,
   owner UUID NOT NULL,
   month TEXT COLLATE "C" NOT NULL,
-  run UUID NOT NULL,
+  -- NULL: the small model attributed an event.
+  run UUID,
   duty UUID,
-  kind TEXT NOT NULL CHECK (kind IN ('wakeup', 'model')),
+  kind TEXT NOT NULL CHECK (kind IN ('wakeup', 'model', 'attribution')),
   model TEXT NOT NULL,
   input_tokens BIGINT NOT NULL,
   cached_tokens BIGINT NOT NULL,

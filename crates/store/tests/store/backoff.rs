@@ -41,7 +41,7 @@ fn a_back_off_counts_only_with_work_behind_it_and_ends_when_a_person_speaks() {
         assert_eq!(next(&h), Some(until));
         let claimable = |h: &Harness| {
             let now = h.clock.now();
-            h.read(move |tx| store::session::claimable(tx, now, now, 9)).unwrap().len()
+            h.read(move |tx| store::session::claimable(tx, now, now, now, 9)).unwrap().len()
         };
         assert_eq!(claimable(&h), 0);
         h.write(move |tx| store::session::wake(tx, main)).unwrap();

@@ -108,7 +108,7 @@ fn write_until_fatal(folder: &Path) -> ! {
         let body = NewBody {
             id,
             bytes: vec![b'x'; 8_192],
-            media: "text/plain",
+            media: "text/plain".into(),
             provenance: "test".into(),
             trust: domain::event::Trust::User,
         };

@@ -18,7 +18,7 @@ use store::event::{Event, NewBody};
 use store::message::{Message, MessageKind};
 use store::proposal::{Proposal, ProposalKind};
 use store::run::{Run, Step, StepKind};
-use store::schedule::Schedule;
+use store::schedule::{RunMissed, Schedule};
 use store::session::{Lease, Session, SessionKind};
 use store::wait::Wait;
 use store::work_item::WorkItem;
@@ -52,7 +52,7 @@ pub fn new_body(h: &Harness, text: &str) -> NewBody {
     NewBody {
         id: h.id(),
         bytes: text.as_bytes().to_vec(),
-        media: "text/plain",
+        media: "text/plain".into(),
         provenance: "device:first".into(),
         trust: Trust::User,
     }
@@ -66,9 +66,11 @@ pub fn event(h: &Harness, source: SourceId, external_id: &str) -> Event {
         external_id: external_id.into(),
         kind: EventKind::UserMessage,
         key: Some(format!("key:{external_id}")),
+        topic: None,
         trust: Trust::User,
         body: h.id(),
         digest: Digest::of(external_id.as_bytes()),
+        links: None,
         session: Some(h.main),
         duty: Some(h.id()),
         late: true,
@@ -141,6 +143,8 @@ pub fn step(h: &Harness, run: RunId, n: u32, text: &str) -> (NewBody, Step) {
         owner: h.owner,
         kind,
         tool: is_tool.then(|| "wait".into()),
+        level: None,
+        why: None,
         call_id: is_tool.then(|| format!("call-{n}")),
         answer_id: (kind == StepKind::Model).then(|| format!("answer-{n}")),
         harness: "adjutant 0.1".into(),
@@ -228,6 +232,9 @@ pub fn schedule(h: &Harness, duty: DutyId, task_version: TaskVersionId) -> Sched
         session: h.main,
         rule: r#"{"every":"day"}"#.into(),
         prompt: h.id::<BodyId>(),
+        run_missed: RunMissed::Once,
+        check_spec: None,
+        check_last: None,
         next_slot: now(h).plus_ms(60_000),
         last_slot: Some(now(h).minus_ms(60_000)),
         last_late: true,

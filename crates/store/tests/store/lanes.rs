@@ -313,7 +313,7 @@ fn a_queue_is_in_order_of_arrival_and_people_make_their_session_first() {
         );
         let claimable = |h: &Harness| {
             let now = h.clock.now();
-            h.read(move |tx| store::session::claimable(tx, now, now, 10)).unwrap()
+            h.read(move |tx| store::session::claimable(tx, now, now, now, 10)).unwrap()
         };
         let one = |session, person| Claimable { owner, session, person };
         assert_eq!(claimable(&h), [one(lane, true), one(main, false)]);

@@ -108,13 +108,13 @@ fn a_lost_commit_is_not_taken_for_another_writers() {
 fn a_lost_commit_without_a_witness_is_told_as_unknown() {
     let Some((h, proxy)) = behind_proxy(false) else { return };
     let source =
-        store::event::Source { id: h.id(), name: "second".into(), ..h.source_record(h.timer) };
+        store::source::Source { id: h.id(), name: "second".into(), ..h.source_record(h.timer) };
     let id = source.id;
     proxy.cut_next_commit(Cut::After);
-    let answer = h.unowned(move |tx| store::event::insert_source(tx, &source));
+    let answer = h.unowned(move |tx| store::source::insert(tx, &source));
     assert_eq!(answer, Err(StoreError::OutcomeUnknown));
     // Read back, as the error says.
-    assert!(h.read(move |tx| store::event::source(tx, id)).is_ok());
+    assert!(h.read(move |tx| store::source::get(tx, id)).is_ok());
 }
 
 /// Ends every connection of the store on the server's side.

@@ -27,7 +27,7 @@ fn an_owner_reads_back_with_all_that_set_it_up() {
                         store::owner::principal(tx, owner, Policy)?,
                     ],
                     store::session::get(tx, main)?,
-                    [store::event::source(tx, timer)?, store::event::source(tx, device)?],
+                    [store::source::get(tx, timer)?, store::source::get(tx, device)?],
                 ))
             })
             .unwrap();
@@ -101,7 +101,7 @@ fn events_items_and_waits_read_back_whole() {
                     store::work_item::get(tx, i)?,
                     store::work_item::of_event(tx, e)?,
                     store::wait::get(tx, w)?,
-                    store::event::source(tx, source)?.received_at,
+                    store::source::get(tx, source)?.received_at,
                 ))
             })
             .unwrap();

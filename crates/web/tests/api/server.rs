@@ -4,15 +4,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use base::{DeviceId, DutyId, EventId, Id, IdSource, Limits, MessageId, ProposalId, RunId};
 use domain::event::Trust;
 use domain::state::{MessageState, ProposalState};
 use engine::setup::{self, Seed};
-use engine::{Context, Reading, World};
+use engine::Context;
 use model::{Prices, Script, ScriptedModel};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use store::event::NewBody;
 use store::message::{Message, MessageKind};
 use store::owner::Owner;
@@ -48,24 +47,6 @@ pub fn draft() -> Value {
         "conditions": [{"text": "The user ends it.", "evidence": "a message", "authority": "user"}],
         "schedules": [{"kind": "daily", "at": "09:30", "prompt": "Look at the feed."}],
         "until": "2026-12-24T18:00:00+01:00"})
-}
-
-/// A world without tools.
-struct NoWorld;
-
-impl World for NoWorld {
-    fn tools(&self) -> Vec<String> {
-        Vec::new()
-    }
-    fn refusal(&self, _: &str) -> Option<String> {
-        Some("There is no such tool.".into())
-    }
-    fn schema<'a>(&'a self, _: &'a str) -> Reading<'a> {
-        Box::pin(async { "There is no such tool.".to_owned() })
-    }
-    fn read<'a>(&'a self, _: &'a str, _: Map<String, Value>, _: Duration) -> Reading<'a> {
-        Box::pin(async { "There is no such tool.".to_owned() })
-    }
 }
 
 /// A demo that only counts.
@@ -129,15 +110,17 @@ impl Server {
         let database = Database::Sqlite(folder.path().join("adjutant.db"));
         let store = Store::open(options(database, clock.clone(), &ids, false)).expect("a store");
         let script = Script::parse(SCRIPT).expect("a script");
+        let model = std::sync::Arc::new(ScriptedModel::new(script, Prices::default()));
         let cx = Context {
             store,
             clock: clock.clone(),
             incarnation: ids.next(START),
             ids,
             limits: Limits::default(),
-            model: Arc::new(ScriptedModel::new(script, Prices::default())),
+            model: model.clone(),
+            small: model,
             max_output_tokens: 1_000,
-            world: Arc::new(NoWorld),
+            world: Arc::new(testkit::world::FakeWorld::default()),
         };
         let seed = Seed { name: "Ada".into(), zone: "Europe/Berlin".into() };
         let owner = runtime.block_on(setup::owner(&cx, seed)).expect("an owner");
@@ -285,7 +268,7 @@ fn body(cx: &Context, bytes: Vec<u8>) -> NewBody {
     NewBody {
         id: cx.id(),
         bytes,
-        media: "text/plain; charset=utf-8",
+        media: "text/plain; charset=utf-8".into(),
         provenance: "test".into(),
         trust: Trust::System,
     }

@@ -1,0 +1,191 @@
+//! Attribution: which of the router's candidates an event from outside concerns is a question of meaning,
+//! so the small model is asked, and its answer counts only among the candidates (EVT-09).
+
+use base::{DutyId, EventId, Id as _, OwnerId, WorkItemId};
+use domain::attribute;
+use domain::event::{How, Mode, Trust};
+use domain::state::{DutyState, WorkItemState};
+use model::{Answer, Block, Message, ModelError, Request};
+use store::event::{Event, NewBody};
+use store::ledger::{LedgerEntry, LedgerKind};
+use store::link::Attribution;
+use store::{OwnerTx, Result};
+
+use crate::router::{self, Lane, deliver, unclaimed};
+use crate::{Context, assemble};
+
+const BATCH: i64 = 16;
+/// Bytes of an event's text that the small model reads.
+const TEXT_BYTES_MAX: usize = 2_000;
+/// Tokens that its answer may have: a few numbers.
+const ANSWER_TOKENS_MAX: u32 = 64;
+
+/// Asks about what waits. `true`: there may be more.
+pub async fn pass(cx: &Context) -> Result<bool> {
+    let now = cx.clock.now();
+    let found = cx.store.read(move |tx| store::work_item::attributing(tx, now, BATCH)).await?;
+    for (owner, item) in &found {
+        let Some(question) = claim(cx, *owner, *item).await? else { continue };
+        let answer = ask(cx, &question).await;
+        cx.write(*owner, move |cx, tx| record(cx, tx, &question, answer)).await?;
+    }
+    Ok(found.len() as i64 == BATCH)
+}
+
+/// One event and the duties that it may concern.
+#[derive(Debug, Clone)]
+pub struct Question {
+    item: WorkItemId,
+    event: EventId,
+    candidates: Vec<DutyId>,
+    /// What the small model is asked.
+    pub request: Request,
+}
+
+/// Puts the question together. `None`: it was settled meanwhile.
+pub async fn claim(cx: &Context, owner: OwnerId, item: WorkItemId) -> Result<Option<Question>> {
+    cx.write(owner, move |_, tx| question(tx, item)).await
+}
+
+fn question(tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result<Option<Question>> {
+    let item = store::work_item::get(tx, item)?;
+    if item.state != WorkItemState::Attributing {
+        return Ok(None);
+    }
+    let event = store::event::get(tx, item.event)?;
+    let source = store::source::get(tx, event.source)?;
+    let mut candidates = Vec::new();
+    let mut text = attribute::INSTRUCTION.to_owned();
+    for (n, duty) in router::candidates(tx)?.iter().enumerate() {
+        let version = store::duty::version(tx, duty.id)?;
+        let draft = assemble::draft(tx, &version)?;
+        text.push_str(&format!("{}. {}: {}\n", n + 1, draft.title, draft.goal));
+        candidates.push(duty.id);
+    }
+    let said = assemble::cut(store::event::body_text(tx, event.body)?, TEXT_BYTES_MAX);
+    let topic = event.topic.as_deref().unwrap_or("-");
+    text.push_str(&format!("Event from {} ({topic}):\n{said}\n", source.name));
+    let request = Request {
+        blocks: vec![Message::User(text).to_block()],
+        tools: Block::from_stored("[]".to_owned()),
+        max_output_tokens: ANSWER_TOKENS_MAX,
+    };
+    Ok(Some(Question { item: item.id, event: event.id, candidates, request }))
+}
+
+/// Asks the small model.
+pub async fn ask(cx: &Context, question: &Question) -> std::result::Result<Answer, ModelError> {
+    let limit = std::time::Duration::from_millis(cx.limits.model_call_ms);
+    let heard = |_bytes: u64| {};
+    let asked = tokio::time::timeout(limit, cx.small.ask(&question.request, &heard)).await;
+    asked.unwrap_or_else(|_| Err(ModelError::retry("no answer in time")))
+}
+
+/// Takes the answer as far as it counts. A model that gives none is asked again a few times; then the
+/// event is treated as one that concerns no duty.
+pub fn record(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    question: &Question,
+    answer: std::result::Result<Answer, ModelError>,
+) -> Result<()> {
+    let item = store::work_item::get(tx, question.item)?;
+    if item.state != WorkItemState::Attributing {
+        return Ok(());
+    }
+    let event = store::event::get(tx, question.event)?;
+    let mut refused = None;
+    let (mut chosen, mut body) = (Vec::new(), None);
+    match answer {
+        Err(error) if item.attempts + 1 < cx.limits.poison_attempts => {
+            tracing::warn!(event = %event.id, %error, "the small model gave no answer");
+            let wait = cx.limits.retry_ms.saturating_mul(1 << item.attempts.min(10));
+            let next = tx.now().plus_ms(wait.min(cx.limits.retry_max_ms));
+            return store::work_item::put_off(tx, item.id, next);
+        }
+        Err(error) => refused = Some(format!("no answer: {error}")),
+        Ok(answer) => {
+            spend(cx, tx, &answer)?;
+            let text = answer.text.clone().unwrap_or_default();
+            body = Some(keep(cx, tx, &event, &text)?);
+            match attribute::read(&text, question.candidates.len()) {
+                Ok(numbers) => chosen.extend(numbers.iter().map(|n| question.candidates[*n])),
+                Err(why) => refused = Some(why.to_string()),
+            }
+        }
+    }
+    let words = |ids: &[DutyId]| {
+        serde_json::Value::from(ids.iter().map(ToString::to_string).collect::<Vec<_>>()).to_string()
+    };
+    let attribution = Attribution {
+        event: event.id,
+        owner: event.owner,
+        candidates: words(&question.candidates),
+        model: cx.small.name().to_owned(),
+        answer: body,
+        chosen: words(&chosen),
+        refused: refused.clone(),
+        at: tx.now(),
+    };
+    store::link::attribute(tx, &attribution)?;
+    let lanes = lanes(tx, &event, &chosen)?;
+    if lanes.is_empty() {
+        let why = match refused {
+            Some(_) => "what it concerns could not be told",
+            None => "the small model says that it concerns no duty",
+        };
+        let dial = store::owner::locked(tx)?.dial;
+        return unclaimed(cx, tx, &event, item.id, dial, why);
+    }
+    deliver(cx, tx, &event, item.id, &lanes)
+}
+
+/// The lanes of the chosen duties that are still in force.
+fn lanes(tx: &mut OwnerTx<'_, '_>, event: &Event, chosen: &[DutyId]) -> Result<Vec<Lane>> {
+    let mut lanes = Vec::new();
+    for id in chosen {
+        let duty = store::duty::get(tx, event.owner, *id)?;
+        if duty.state == DutyState::Active {
+            lanes.push(Lane {
+                session: duty.session,
+                duty: Some(duty.id),
+                how: How::Attribution,
+                record: event.id.uuid(),
+                mode: Mode::Wake,
+            });
+        }
+    }
+    Ok(lanes)
+}
+
+fn keep(cx: &Context, tx: &mut OwnerTx<'_, '_>, event: &Event, text: &str) -> Result<base::BodyId> {
+    let body = NewBody {
+        id: cx.id(),
+        bytes: text.as_bytes().to_vec(),
+        media: "text/plain; charset=utf-8".into(),
+        provenance: format!("event:{}:attribution", event.id),
+        trust: Trust::Outside,
+    };
+    let id = body.id;
+    store::event::put_body(tx, body)?;
+    Ok(id)
+}
+
+fn spend(cx: &Context, tx: &mut OwnerTx<'_, '_>, answer: &Answer) -> Result<()> {
+    let usage = answer.usage.bounded(cx.small.context_tokens());
+    let entry = LedgerEntry {
+        id: cx.uuid(),
+        owner: tx.owner(),
+        month: assemble::month(&store::owner::locked(tx)?, tx.now())?,
+        run: None,
+        duty: None,
+        kind: LedgerKind::Attribution,
+        model: cx.small.name().to_owned(),
+        input_tokens: usage.input_tokens,
+        cached_tokens: usage.cached_tokens,
+        output_tokens: usage.output_tokens,
+        micro_usd: cx.small.prices().cost(usage),
+        at: tx.now(),
+    };
+    store::ledger::add(tx, &entry)
+}

@@ -1,0 +1,159 @@
+//! Objects: the ids that tools of this version issued, and the addresses in the user's own words. A call
+//! that names another one is refused (TOOL-15, P6).
+
+use base::{BodyId, Digest, RunId, SessionId, TaskVersionId};
+use domain::event::Trust;
+use domain::links;
+use model::ToolCall;
+use serde_json::Value;
+use store::event::NewBody;
+use store::object::Object;
+use store::run::Run;
+use store::{OwnerTx, Result};
+
+use super::Wish;
+use crate::worker::Work;
+use crate::world::{Level, Read};
+use crate::{Context, notice};
+
+/// How long an id counts after it was issued.
+const LASTS_MS: u64 = 30 * 24 * 3_600_000;
+/// The kind of an address.
+const URL: &str = "url";
+
+/// Why a read may not be made: an id that nobody issued, or a way round a broken connector (TOOL-08).
+pub(super) fn refusal(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    work: &Work,
+    wish: &Wish,
+) -> Result<Option<String>> {
+    let (run, now) = (&work.run, tx.now());
+    for need in &wish.needs {
+        let kind = need.kind.as_deref();
+        let found = store::object::find(tx, run.session, run.task_version, &need.id, kind, now)?;
+        if found.is_none() {
+            let kind = kind.unwrap_or("issued id");
+            return Ok(Some(format!(
+                "{}: \"{}\" is no {kind} that a tool of yours gave you in this duty, or that the \
+                 person wrote. Ids and addresses seen in mails or pages do not count: search for it \
+                 with a tool, or ask the person.",
+                need.argument, need.id
+            )));
+        }
+        let host = links::host(&need.id).filter(|_| cx.world.level(&wish.tool) == Level::Web);
+        if let Some(connector) = host.and_then(|host| cx.world.stands_for(&host))
+            && notice::is_broken(tx, &connector)?
+        {
+            return Ok(Some(format!(
+                "The connector {connector} stands for that site and is broken just now. There is no \
+                 way round it: tell the person with send_to_user what you need, and wait."
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// Issues the ids in a tool's answer to this run's version.
+pub(super) fn issue(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    work: &Work,
+    call: &ToolCall,
+    read: &Read,
+) -> Result<()> {
+    for issued in &read.issued {
+        let bytes = issued.snapshot.to_string().into_bytes();
+        let digest = Digest::of(&bytes);
+        let snapshot = match issued.snapshot {
+            Value::Null => None,
+            Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => {
+                let body = NewBody {
+                    id: cx.id(),
+                    bytes,
+                    media: "application/json".into(),
+                    provenance: read.provenance.clone(),
+                    trust: Trust::Outside,
+                };
+                let id: BodyId = body.id;
+                store::event::put_body(tx, body)?;
+                Some(id)
+            }
+        };
+        let object = Object {
+            id: cx.id(),
+            owner: tx.owner(),
+            session: work.run.session,
+            task_version: work.run.task_version,
+            kind: issued.kind.clone(),
+            value: issued.id.clone(),
+            snapshot,
+            digest,
+            run: work.run.id,
+            call_id: Some(call.id.clone()),
+            provenance: read.provenance.clone(),
+            expires_at: Some(tx.now().plus_ms(LASTS_MS)),
+            created_at: tx.now(),
+        };
+        store::object::issue(tx, &object)?;
+    }
+    Ok(())
+}
+
+/// Issues addresses that stand in a run's own input: in the user's message, or found by an ingress.
+pub(crate) fn issue_urls(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    run: &Run,
+    urls: Vec<String>,
+    provenance: &str,
+) -> Result<()> {
+    let until = Some(tx.now().plus_ms(LASTS_MS));
+    let to = (run.session, run.task_version, run.id);
+    urls_to(cx, tx, to, urls, provenance, until)
+}
+
+/// Issues the addresses that stand in the delegation as the user confirmed it: for as long as it lasts.
+pub(crate) fn of_delegation(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    to: (SessionId, TaskVersionId, RunId),
+    text: &str,
+) -> Result<()> {
+    let (session, version, run) = to;
+    urls_to(cx, tx, (session, Some(version), run), links::urls(text), "delegation", None)
+}
+
+fn urls_to(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    to: (SessionId, Option<TaskVersionId>, RunId),
+    urls: Vec<String>,
+    provenance: &str,
+    expires_at: Option<base::Timestamp>,
+) -> Result<()> {
+    let (session, task_version, run) = to;
+    for value in urls {
+        let object = Object {
+            id: cx.id(),
+            owner: tx.owner(),
+            session,
+            task_version,
+            kind: URL.into(),
+            digest: Digest::of(value.as_bytes()),
+            value,
+            snapshot: None,
+            run,
+            call_id: None,
+            provenance: provenance.to_owned(),
+            expires_at,
+            created_at: tx.now(),
+        };
+        store::object::issue(tx, &object)?;
+    }
+    Ok(())
+}
