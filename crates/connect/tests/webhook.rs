@@ -1,6 +1,6 @@
 //! Webhooks through `verify`: what is taken, and what each refusal says. The signatures are made
-//! here;
-//! `webhook_signers.rs` lets others make them.
+//! here; `webhook_signers.rs` lets others make them.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use base::{Secret, Timestamp};
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 const NOW_S: i64 = 1_796_054_400;
-const KEY: &[u8] = b"twenty-four bytes of key";
+const KEY: &[u8] = b"twenty-six bytes for a key";
 const OLD_KEY: &[u8] = b"the key before this one!";
 
 fn hmac(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
@@ -327,6 +327,16 @@ fn a_flipped_bit_anywhere_is_refused() {
             assert_eq!(flipped.send(), Err(HookError::BadSignature), "bit {bit} of the body");
         }
     }
+    let mut request = Request::standard(ORDER);
+    let signature = STANDARD.decode(&request.header("webhook-signature")[3..]).unwrap();
+    for bit in 0..signature.len() * 8 {
+        let mut other = signature.clone();
+        other[bit / 8] ^= 1 << (bit % 8);
+        *request.header("webhook-signature") = format!("v1,{}", STANDARD.encode(other));
+        assert_eq!(request.send(), Err(HookError::BadSignature), "bit {bit} of the signature");
+    }
+    *request.header("webhook-signature") = format!("v1,{}", STANDARD.encode(&signature[..31]));
+    assert_eq!(request.send(), Err(HookError::BadSignature), "a shorter one");
     let key_bits = KEY.len() * 8;
     for bit in 0..key_bits {
         let mut key = KEY.to_vec();
