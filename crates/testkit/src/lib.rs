@@ -7,3 +7,4 @@ pub mod postgres_proxy;
 pub mod price_feed;
 pub mod site;
 pub mod stores;
+pub mod world;
