@@ -28,9 +28,11 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 VENV = TARGET / "cron-compare"
 REQUIREMENTS = HERE / "requirements.txt"
+# Zones come from the package of a fixed version, not from this machine.
+os.environ["PYTHONTZPATH"] = ""
 SKIPPED = 77
 INSTALL_SECONDS_MAX = 300
 
@@ -342,7 +344,8 @@ def compare(work: tuple) -> Comparison:
 def our_slots(requests: list[str]) -> list[str]:
     build = ["cargo", "build", "--quiet", "--locked", "--package", "domain"]
     build += ["--example", "cron_slots"]
-    subprocess.run(build, check=True, cwd=ROOT)
+    environment = os.environ | {"CARGO_TARGET_DIR": str(TARGET)}
+    subprocess.run(build, check=True, cwd=ROOT, env=environment)
     program = TARGET / "debug" / "examples" / "cron_slots"
     text = "\n".join(requests) + "\n"
     answer = subprocess.run([program], input=text, capture_output=True, text=True, check=True)
@@ -396,6 +399,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     python = install()
-    if pathlib.Path(sys.prefix) != VENV:
+    if pathlib.Path(sys.prefix).resolve() != VENV.resolve():
         os.execv(python, [str(python), *sys.argv])
     main()

@@ -5,38 +5,72 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::Secret;
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
 use crate::error::{ConfigError, ConnectError};
 use crate::manifest::{Manifest, ToolRule};
+use crate::mcp::Connection;
 use crate::supervise::Server;
 use crate::tools::{ReadTool, Refusal, ToolAnswer, ToolEntry, ToolSchema, Wanted, near_names};
 
 /// One connector of the configuration.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Stands before the dot in the names of its tools.
     pub name: String,
-    /// The program, as a path or a name on PATH.
-    pub command: String,
-    /// Its arguments. They are visible to other users of the machine: no secrets here.
-    pub args: Vec<String>,
-    /// Its environment besides PATH, HOME and LANG, the only ones it inherits. `Debug` hides values.
-    pub env: BTreeMap<String, String>,
+    /// Where its server is.
+    pub reach: Reach,
     /// What its tools do to the world.
     pub manifest: Manifest,
 }
 
-impl fmt::Debug for ServerConfig {
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub enum Reach {
+    /// A process of ours that speaks MCP over its standard streams.
+    Command(Command),
+    /// A server that speaks MCP over streamable HTTP.
+    Http(Address),
+}
+
+/// A program that is started when one of its tools is used.
+#[derive(Clone)]
+pub struct Command {
+    /// The program, as a path or a name on PATH.
+    pub program: String,
+    /// Its arguments. They are visible to other users of the machine: no secrets here.
+    pub args: Vec<String>,
+    /// Its environment besides PATH, HOME and LANG, the only ones it inherits. `Debug` hides values.
+    pub env: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerConfig")
-            .field("name", &self.name)
-            .field("command", &self.command)
+        f.debug_struct("Command")
+            .field("program", &self.program)
             .field("args", &self.args)
             .field("env", &self.env.keys())
-            .field("manifest", &self.manifest.digest())
             .finish()
+    }
+}
+
+/// The one address of a server over HTTP. Whether `http://` is near enough is for the configuration
+/// to say; here both schemes are taken.
+#[derive(Clone)]
+pub struct Address {
+    /// The whole URL of its endpoint. `Debug` hides it, since some carry a key.
+    pub url: String,
+    /// Sent as a bearer token with every request, and nowhere else.
+    pub key: Option<Secret>,
+    /// Follows no redirects, so that the key stays with the host it is for.
+    pub http: reqwest::Client,
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Address").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
@@ -45,9 +79,10 @@ impl fmt::Debug for ServerConfig {
 pub struct ConnectLimits {
     /// Bytes of an answer, a description or a schema that are handed on; the rest is cut.
     pub text_bytes_max: usize,
-    /// Bytes of one message of a server; a longer one ends its process.
+    /// Bytes of one message of a server, or of the whole answer to one request over HTTP; a longer
+    /// one ends the process or the connection.
     pub message_bytes_max: usize,
-    /// How long a process may take to answer `initialize`, and then to list its tools.
+    /// How long a server may take to answer `initialize`, and then to list its tools.
     pub start_ms: u64,
     /// How long a process may take to end by itself once its standard input is closed.
     pub stop_ms: u64,
@@ -57,7 +92,7 @@ pub struct ConnectLimits {
     pub rest_ms: u64,
     /// The longest rest between two starts.
     pub rest_max_ms: u64,
-    /// Calls in a row without any answer after which a process is ended and started again.
+    /// Calls in a row without any answer after which a server is started or looked for again.
     pub unanswered_max: u32,
 }
 
@@ -94,7 +129,7 @@ impl Connectors {
     /// Takes the configured connectors; starts nothing.
     ///
     /// # Errors
-    /// [`ConfigError`] for a name that is not usable or used twice.
+    /// [`ConfigError`] for a name that is not usable or used twice, and for an address that is none.
     pub fn new(configs: Vec<ServerConfig>, limits: ConnectLimits) -> Result<Self, ConfigError> {
         let mut servers = BTreeMap::new();
         let mut entries = Vec::new();
@@ -104,6 +139,7 @@ impl Connectors {
             if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
                 return Err(ConfigError::Name { name });
             }
+            Connection::check(&config, &limits)?;
             entries.extend(config.manifest.tools().map(|(tool, rule)| ToolEntry {
                 name: format!("{name}.{tool}"),
                 effect: rule.effect,

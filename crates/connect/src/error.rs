@@ -9,6 +9,16 @@ pub enum ConfigError {
         /// The refused name.
         name: String,
     },
+    /// An address that can not be asked.
+    #[error(
+        "connector `{name}`: its address {problem}; correct mcp.url, mcp.key_env or mcp.key_file"
+    )]
+    Address {
+        /// The connector.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Two servers of one name.
     #[error("two connectors are named `{name}`; give one of them another name")]
     Twice {
@@ -39,6 +49,46 @@ pub enum ConnectError {
         /// The system's words.
         reason: String,
     },
+    /// There is no connection to the server's address, or nothing was ever answered there.
+    #[error(
+        "connector `{server}` cannot be reached at {place}: {reason}. Check mcp.url and whether the \
+             server runs; a read may simply be asked again later"
+    )]
+    Unreachable {
+        /// The connector.
+        server: String,
+        /// Its address, without what may be secret in it.
+        place: String,
+        /// The system's words, or the limit.
+        reason: String,
+    },
+    /// The connection broke before the answer was whole.
+    #[error(
+        "the connection to connector `{server}` broke during `{during}` before its answer was whole. \
+             Nothing is sent again by itself; a read may simply be asked anew"
+    )]
+    Broken {
+        /// The connector.
+        server: String,
+        /// The method or tool that was under way.
+        during: String,
+    },
+    /// The server answered with a status that is no success, and with nothing of the protocol.
+    #[error("`{tool}` was answered with HTTP {status}. {}", status_remedy(*status))]
+    Status {
+        /// `server.tool`, or the method.
+        tool: String,
+        /// The status.
+        status: u16,
+    },
+    /// An argument has to stand in a header of the request and is too long for that.
+    #[error("`{argument}` of `{tool}` is longer than 4096 bytes, which is too long; shorten it")]
+    TooLong {
+        /// `server.tool`.
+        tool: String,
+        /// The argument.
+        argument: String,
+    },
     /// The process runs but did not answer the first request in time.
     #[error(
         "connector `{server}` did not answer `initialize` within {limit_ms} ms{garbage}. Run its \
@@ -54,8 +104,8 @@ pub enum ConnectError {
     },
     /// The process answered the first request with something else.
     #[error(
-        "connector `{server}` failed at `initialize`: {reason}. Check that its command starts an \
-             MCP server of a protocol version with `initialize` (2024-11-05 to 2025-11-25)"
+        "connector `{server}` failed at the start: {reason}. Check that its command starts an MCP \
+             server of a revision from 2024-11-05 to 2025-11-25; at an address 2026-07-28 will do too"
     )]
     Handshake {
         /// The connector.
@@ -108,7 +158,7 @@ pub enum ConnectError {
     /// One message was longer than we are willing to hold.
     #[error(
         "connector `{server}` sent a message of more than {limit_bytes} bytes, which was refused \
-             and its process ended. Ask for less: a smaller range, fewer results, one page"
+             and the connection ended. Ask for less: a smaller range, fewer results, one page"
     )]
     TooLarge {
         /// The connector.
@@ -162,4 +212,12 @@ pub enum ConnectError {
         /// The connector.
         server: String,
     },
+}
+
+fn status_remedy(status: u16) -> &'static str {
+    match status {
+        300..400 => "It moved: give its new address as mcp.url",
+        408 | 429 | 500.. => "Try again later",
+        _ => "Check that mcp.url is the address of its MCP endpoint",
+    }
 }

@@ -1,7 +1,7 @@
 //! The outside world, as tools with known effects.
 //!
-//! A **connector** is a server process that speaks MCP over stdio, together with a **manifest** that
-//! says what each of its tools does to the world (DESIGN section 6). [`Connectors`] lists the tools
+//! A **connector** is a server that speaks MCP, as a process of ours over stdio or at an address over
+//! HTTP, together with a **manifest** that says what each of its tools does to the world (DESIGN section 6). [`Connectors`] lists the tools
 //! of all manifests, fetches a tool's schema when it is asked for, and calls tools that only read.
 //!
 //! What is absent: SQL, models, duties and the engine are unknown here. Nothing in this crate can
@@ -34,7 +34,7 @@ mod supervise;
 mod text;
 mod tools;
 
-pub use connectors::{ConnectLimits, Connectors, ServerConfig};
+pub use connectors::{Address, Command, ConnectLimits, Connectors, Reach, ServerConfig};
 pub use error::{ConfigError, ConnectError};
 pub use manifest::{Effect, Idempotent, Manifest, ManifestError, Reconcile, ToolRule};
 pub use tools::{

@@ -1,4 +1,4 @@
-//! One connector over its whole life: started when used, restarted after a death, left alone for a
+//! One connector over its whole life: started or looked for when used, restarted after a death, left alone for a
 //! while after several, and ended with this process.
 
 use std::fmt;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use crate::connectors::{ConnectLimits, ServerConfig};
 use crate::error::ConnectError;
 use crate::manifest::Manifest;
-use crate::mcp::Connection;
+use crate::mcp::{Connection, refuses_key};
 use crate::objects::{Found, issued};
 use crate::text::cut;
 use crate::tools::{Level, ToolAnswer, ToolSchema};
@@ -33,6 +33,8 @@ struct State {
     failures: u32,
     /// No start before this instant.
     rest_until: Option<Instant>,
+    /// The last start failed because our key was refused; said again while there is no other.
+    refused: Option<ConnectError>,
     /// Calls in a row that ran out of time.
     unanswered: u32,
     shut_down: bool,
@@ -94,7 +96,13 @@ impl Server {
         let result = connection.call(tool, arguments, limit).await;
         self.take_note(&connection, &result).await;
         let answer = result?;
-        let is_error = answer.is_error();
+        let (text, is_error) = (answer.text(), answer.is_error());
+        if is_error && refuses_key(&text) {
+            return Err(ConnectError::Authentication {
+                server: self.name().to_owned(),
+                reason: text,
+            });
+        }
         let issues = self.manifest().tool(tool).map(|rule| &rule.issues);
         let found = match issues.filter(|issues| !issues.is_empty() && !is_error) {
             Some(issues) => issued(issues, answer.data().as_ref()),
@@ -102,7 +110,7 @@ impl Server {
         };
         let room = self.limits.text_bytes_max.saturating_sub(found.notes.len());
         Ok(ToolAnswer {
-            text: cut(answer.text(), room) + &found.notes,
+            text: cut(text, room) + &found.notes,
             is_error,
             provenance: format!("mcp:{}.{tool}", self.name()),
             level: Level::Connector,
@@ -169,6 +177,9 @@ impl Server {
         }
         let rest = state.rest_until.map(|until| until.saturating_duration_since(Instant::now()));
         if let Some(rest) = rest.filter(|rest| !rest.is_zero()) {
+            if let Some(refused) = &state.refused {
+                return Err(refused.clone());
+            }
             return Err(ConnectError::BackingOff {
                 server: self.name().to_owned(),
                 failures: state.failures,
@@ -178,11 +189,14 @@ impl Server {
         match Connection::open(&self.config, &self.limits).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
+                state.refused = None;
                 state.connection = Some(Arc::clone(&connection));
                 Ok(connection)
             }
             Err(error) => {
                 state.fail(&self.limits);
+                let refused = matches!(error, ConnectError::Authentication { .. });
+                state.refused = refused.then(|| error.clone());
                 Err(error)
             }
         }
@@ -197,11 +211,22 @@ impl Server {
             return;
         }
         match result {
+            Err(
+                ConnectError::Stopped { .. }
+                | ConnectError::Unreachable { .. }
+                | ConnectError::Broken { .. }
+                | ConnectError::Status { status: 429 | 500.., .. }
+                | ConnectError::TooLarge { .. }
+                | ConnectError::Start { .. }
+                | ConnectError::Silent { .. }
+                | ConnectError::Handshake { .. },
+            ) => state.fail(&self.limits),
             Ok(_)
             | Err(
                 ConnectError::Rejected { .. }
                 | ConnectError::Unsupported { .. }
                 | ConnectError::NotOffered { .. }
+                | ConnectError::Status { .. }
                 | ConnectError::Authentication { .. },
             ) => state.answered(),
             Err(ConnectError::TimedOut { .. }) => {
@@ -211,15 +236,9 @@ impl Server {
                 }
             }
             Err(
-                ConnectError::Stopped { .. }
-                | ConnectError::TooLarge { .. }
-                | ConnectError::Start { .. }
-                | ConnectError::Silent { .. }
-                | ConnectError::Handshake { .. },
-            ) => state.fail(&self.limits),
-            Err(
                 ConnectError::UnknownTool { .. }
                 | ConnectError::BackingOff { .. }
+                | ConnectError::TooLong { .. }
                 | ConnectError::Busy { .. }
                 | ConnectError::ShutDown { .. },
             ) => {}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-use connect::{ConnectLimits, Connectors, Manifest, ServerConfig};
+use connect::{Command as Program, ConnectLimits, Connectors, Manifest, Reach, ServerConfig};
 use serde_json::{Map, json};
 
 const PACKAGE: &str = "@modelcontextprotocol/server-everything@2026.8.31";
@@ -31,9 +31,11 @@ async fn a_server_from_npm_is_used_as_its_manifest_says() {
     }
     let config = ServerConfig {
         name: "every".to_owned(),
-        command: "npx".to_owned(),
-        args: vec!["--yes".to_owned(), PACKAGE.to_owned()],
-        env: BTreeMap::new(),
+        reach: Reach::Command(Program {
+            program: "npx".to_owned(),
+            args: vec!["--yes".to_owned(), PACKAGE.to_owned()],
+            env: BTreeMap::new(),
+        }),
         manifest: Manifest::parse(
             "[tool.echo]\neffect = \"read\"\n[tool.get-sum]\neffect = \"read\"\n\
              [tool.get-tiny-image]\neffect = \"read\"",

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use connect::{
-    ConnectError, ConnectLimits, Connectors, Level, Manifest, ServerConfig, ToolAnswer, ToolSchema,
+    Command, ConnectError, ConnectLimits, Connectors, Level, Manifest, Reach, ServerConfig,
+    ToolAnswer, ToolSchema,
 };
 use serde_json::Map;
 
@@ -42,9 +43,11 @@ fn odd(test: &str, script: &str, limits: ConnectLimits) -> (Connectors, PathBuf)
     std::fs::write(&scratch, "").unwrap();
     let config = ServerConfig {
         name: "odd".to_owned(),
-        command: "sh".to_owned(),
-        args: vec!["-c".to_owned(), format!("{PRELUDE}{script}")],
-        env: BTreeMap::from([("SCRATCH".to_owned(), scratch.display().to_string())]),
+        reach: Reach::Command(Command {
+            program: "sh".to_owned(),
+            args: vec!["-c".to_owned(), format!("{PRELUDE}{script}")],
+            env: BTreeMap::from([("SCRATCH".to_owned(), scratch.display().to_string())]),
+        }),
         manifest: Manifest::parse("[tool.t]\neffect = \"read\"\n[tool.u]\neffect = \"read\"")
             .unwrap(),
     };
@@ -282,9 +285,11 @@ fn runs(id: &str) -> bool {
 async fn a_missing_program_is_named() {
     let config = ServerConfig {
         name: "odd".to_owned(),
-        command: "no-such-program".to_owned(),
-        args: Vec::new(),
-        env: BTreeMap::new(),
+        reach: Reach::Command(Command {
+            program: "no-such-program".to_owned(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+        }),
         manifest: Manifest::parse("").unwrap(),
     };
     let connectors = Connectors::new(vec![config], limits()).unwrap();

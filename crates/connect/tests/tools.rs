@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use connect::{
-    ConfigError, ConnectLimits, Connectors, Effect, Manifest, Needed, Refusal, ServerConfig,
-    ToolEntry,
+    Command, ConfigError, ConnectLimits, Connectors, Effect, Manifest, Needed, Reach, Refusal,
+    ServerConfig, ToolEntry,
 };
 use serde_json::{Map, Value, json};
 
@@ -37,9 +37,11 @@ effect = "human"
 fn server(name: &str) -> ServerConfig {
     ServerConfig {
         name: name.to_owned(),
-        command: "/nonexistent".to_owned(),
-        args: Vec::new(),
-        env: BTreeMap::from([("TOKEN".to_owned(), "s3cret".to_owned())]),
+        reach: Reach::Command(Command {
+            program: "/nonexistent".to_owned(),
+            args: Vec::new(),
+            env: BTreeMap::from([("TOKEN".to_owned(), "s3cret".to_owned())]),
+        }),
         manifest: Manifest::parse(MANIFEST).unwrap(),
     }
 }

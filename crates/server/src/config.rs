@@ -2,11 +2,11 @@
 //!
 //! Settings of an owner (zone, quiet hours, caps) are control rows; the file may only seed them.
 
+mod mcp;
 mod section;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use model::OutputField;
 use section::{KEYS, Section, join};
 use serde::Serialize;
 
+pub use mcp::{McpConfig, McpServer};
 pub use section::micro_usd;
 
 /// Environment variables as a parameter, so that tests need not change the process.
@@ -86,32 +87,16 @@ pub struct ModelConfig {
     pub output_per_million: MicroUsd,
 }
 
-/// Where the key of the model is kept; the configuration itself never holds it.
+/// Where a key is kept; the configuration itself never holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeySource {
-    /// A local endpoint that wants no key.
+    /// An endpoint that wants no key.
     None,
     /// Name of an environment variable.
     Env(String),
     /// A file of mode 0600 that holds the key alone.
     File(PathBuf),
-}
-
-/// A tool server that speaks MCP over its standard input and output.
-#[derive(Debug, Serialize)]
-pub struct McpConfig {
-    /// Short name; tools are shown as `name.tool`.
-    pub name: String,
-    /// Program, as a path (relative to the file) or a name on PATH.
-    pub command: PathBuf,
-    /// Its arguments; one that begins with `./` or `../` is a path from the folder of the file.
-    pub args: Vec<String>,
-    /// Extra environment variables; the values may be secrets, so only the names are printed.
-    #[serde(serialize_with = "names_only")]
-    pub env: BTreeMap<String, Secret>,
-    /// What its tools do to the world; without one, all of them are left to a person.
-    pub manifest: Option<PathBuf>,
 }
 
 /// Seeds of the owner's control rows.
@@ -191,12 +176,21 @@ pub enum Problem {
         /// What to write.
         remedy: String,
     },
-    /// The variable with the model's key is not there.
-    #[error("the environment variable {0} (model.key_env) is not set; export it before the start")]
-    KeyVariable(String),
-    /// The file with the model's key cannot be read or is empty.
-    #[error("model.key_file {}: {reason}; write the key alone into it", .path.display())]
+    /// The variable with a key is not there.
+    #[error(
+        "the environment variable {variable} ({section}.key_env) is not set; export it before the start"
+    )]
+    KeyVariable {
+        /// Which key it is: `model` or `mcp`.
+        section: &'static str,
+        /// Its name.
+        variable: String,
+    },
+    /// The file with a key cannot be read or is empty.
+    #[error("{section}.key_file {}: {reason}; write the key alone into it", .path.display())]
     KeyFile {
+        /// Which key it is: `model` or `mcp`.
+        section: &'static str,
         /// Where it was looked for.
         path: PathBuf,
         /// What the system says.
@@ -204,10 +198,12 @@ pub enum Problem {
     },
     /// Others on this machine could read the key.
     #[error(
-        "model.key_file {} has mode {mode:04o}, others can read it; run: chmod 600 {}",
+        "{section}.key_file {} has mode {mode:04o}, others can read it; run: chmod 600 {}",
         .path.display(), .path.display()
     )]
     KeyFileMode {
+        /// Which key it is: `model` or `mcp`.
+        section: &'static str,
         /// The file.
         path: PathBuf,
         /// Its permission bits.
@@ -253,21 +249,48 @@ impl Config {
 impl ModelConfig {
     /// Fetches the key, checking that nobody else can read its file. `None` for a keyless endpoint.
     pub fn key(&self, env: Env<'_>) -> Result<Option<Secret>, Problem> {
-        match &self.key {
+        self.key.fetch("model", env)
+    }
+}
+
+impl KeySource {
+    /// Reads the keys `key_env` and `key_file` of a section, of which at most one may be there.
+    fn of(section: &Section<'_>, home: Option<&Path>) -> Result<KeySource, Problem> {
+        match (section.text("key_env")?, section.path("key_file", home)?) {
+            (Some(_), Some(_)) => {
+                let other = section.full("key_file");
+                Err(section.bad("key_env", &format!("and {other} are both given; keep one")))
+            }
+            (Some(name), None) => Ok(KeySource::Env(name)),
+            (None, Some(path)) => Ok(KeySource::File(path)),
+            (None, None) => Ok(KeySource::None),
+        }
+    }
+
+    /// Fetches the key of a section, checking that nobody else can read its file.
+    pub(crate) fn fetch(
+        &self,
+        section: &'static str,
+        env: Env<'_>,
+    ) -> Result<Option<Secret>, Problem> {
+        match self {
             KeySource::None => Ok(None),
             KeySource::Env(name) => match env(name).map(|text| Secret::new(&text)) {
                 Some(Ok(key)) => Ok(Some(key)),
-                Some(Err(_)) | None => Err(Problem::KeyVariable(name.clone())),
+                Some(Err(_)) | None => {
+                    Err(Problem::KeyVariable { section, variable: name.clone() })
+                }
             },
             KeySource::File(path) => {
-                let fail = |reason: String| Problem::KeyFile { path: path.clone(), reason };
+                let fail =
+                    |reason: String| Problem::KeyFile { section, path: path.clone(), reason };
                 let mode = std::fs::metadata(path)
                     .map_err(|error| fail(error.to_string()))?
                     .permissions()
                     .mode()
                     & 0o777;
                 if mode & 0o077 != 0 {
-                    return Err(Problem::KeyFileMode { path: path.clone(), mode });
+                    return Err(Problem::KeyFileMode { section, path: path.clone(), mode });
                 }
                 let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
                 Secret::new(&text).map(Some).map_err(|error| fail(error.to_string()))
@@ -317,7 +340,7 @@ fn parse(
         } else {
             None
         },
-        mcp: mcp(&top, folder, &known, home.as_deref())?,
+        mcp: mcp::servers(&top, folder, &known, home.as_deref())?,
         limits: limits(&below("limits")?, top.table("limits")?)?,
         owner: OwnerSeed { name: owner.text("name")?, zone: zone(&owner)? },
         log: log(&top)?,
@@ -383,28 +406,14 @@ fn database(section: &Section<'_>) -> Result<Database, Problem> {
 fn model(section: &Section<'_>, home: Option<&Path>) -> Result<ModelConfig, Problem> {
     let remedy = "give the endpoint's address, such as https://api.example.com/v1";
     let address = section.required("base_url", remedy)?;
-    let base_url: reqwest::Url = address
-        .parse()
-        .map_err(|_| section.bad("base_url", "must be an address such as https://host/v1"))?;
+    let base_url = url(section, "base_url", &address)?;
     let near = is_near(&base_url);
-    if base_url.scheme() != "https" && !(base_url.scheme() == "http" && near) {
-        return Err(section.bad("base_url", "must use https; http is for private networks only"));
+    let key = KeySource::of(section, home)?;
+    if key == KeySource::None && !near {
+        let remedy = "name the variable that holds the key, or give model.key_file".into();
+        return Err(Problem::Missing { key: section.full("key_env"), remedy });
     }
-    let key = match (section.text("key_env")?, section.path("key_file", home)?) {
-        (Some(_), Some(_)) => {
-            return Err(section.bad("key_env", "and model.key_file are both given; keep one"));
-        }
-        (Some(name), None) => KeySource::Env(name),
-        (None, Some(path)) => KeySource::File(path),
-        (None, None) if near => KeySource::None,
-        (None, None) => {
-            let remedy = "name the variable that holds the key, or give model.key_file".into();
-            return Err(Problem::Missing { key: section.full("key_env"), remedy });
-        }
-    };
-    if base_url.scheme() == "http" && !is_local(&base_url) && key != KeySource::None {
-        return Err(section.bad("base_url", "would carry the key in the clear; use https"));
-    }
+    keep_in_private(section, "base_url", &base_url, &key)?;
     // Without prices a budget would never be used up, so only a model of one's own is free.
     let price = |key: &str| match section.usd(key)? {
         Some(price) => Ok(price),
@@ -441,6 +450,29 @@ fn model(section: &Section<'_>, home: Option<&Path>) -> Result<ModelConfig, Prob
     })
 }
 
+/// An address that is encrypted, unless it stays in a private network.
+fn url(section: &Section<'_>, key: &str, text: &str) -> Result<reqwest::Url, Problem> {
+    let url: reqwest::Url =
+        text.parse().map_err(|_| section.bad(key, "must be an address such as https://host/v1"))?;
+    if url.scheme() != "https" && !(url.scheme() == "http" && is_near(&url)) {
+        return Err(section.bad(key, "must use https; http is for private networks only"));
+    }
+    Ok(url)
+}
+
+/// Refuses an address that a key would reach in the clear, beyond this machine.
+fn keep_in_private(
+    section: &Section<'_>,
+    at: &str,
+    url: &reqwest::Url,
+    key: &KeySource,
+) -> Result<(), Problem> {
+    if url.scheme() == "http" && !is_local(url) && *key != KeySource::None {
+        return Err(section.bad(at, "would carry the key in the clear; use https"));
+    }
+    Ok(())
+}
+
 /// Whether the address is on this machine: a name that only it answers to, or a loopback address.
 pub fn is_local(url: &reqwest::Url) -> bool {
     let host = url.host_str().unwrap_or("").trim_start_matches('[').trim_end_matches(']');
@@ -456,65 +488,6 @@ fn is_near(url: &reqwest::Url) -> bool {
         Err(_) => host.ends_with(".local"),
     };
     private || is_local(url)
-}
-
-fn mcp(
-    top: &Section<'_>,
-    folder: &Path,
-    known: &[String],
-    home: Option<&Path>,
-) -> Result<Vec<McpConfig>, Problem> {
-    let mut servers: Vec<McpConfig> = Vec::new();
-    for table in top.tables("mcp")? {
-        let section = Section::new("mcp", table, folder, known)?;
-        let name = section.required("name", "give each tool server a short name")?;
-        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        if name.len() > 32 || !name.bytes().all(fits) {
-            return Err(section.bad("name", "takes at most 32 of a-z, 0-9 and -"));
-        }
-        if servers.iter().any(|other| other.name == name) {
-            return Err(section.bad("name", &format!("\"{name}\" is given twice; rename one")));
-        }
-        let command = section.required("command", "give the program to start")?;
-        // A bare name is looked up on PATH when it is started; anything with a slash is a path.
-        let command = match command.contains('/') {
-            true => section.path("command", home)?.unwrap_or_default(),
-            false => PathBuf::from(command),
-        };
-        servers.push(McpConfig {
-            name,
-            command,
-            args: section.texts("args")?.into_iter().map(|arg| resolved(arg, folder)).collect(),
-            env: variables(&section)?,
-            manifest: section.path("manifest", home)?,
-        });
-    }
-    Ok(servers)
-}
-
-/// An argument that is plainly a relative path, made absolute; any other as it is.
-fn resolved(argument: String, folder: &Path) -> String {
-    match argument.strip_prefix("./") {
-        Some(rest) => folder.join(rest).to_string_lossy().into_owned(),
-        None if argument.starts_with("../") => folder.join(argument).to_string_lossy().into_owned(),
-        None => argument,
-    }
-}
-
-fn variables(section: &Section<'_>) -> Result<BTreeMap<String, Secret>, Problem> {
-    let mut found = BTreeMap::new();
-    for (name, value) in section.table("env")? {
-        let key = join(&section.full("env"), &name);
-        let toml::Value::String(text) = value else {
-            return Err(section::wrong_type(&key, "a text in quotes", &value));
-        };
-        let secret = Secret::new(&text).map_err(|_| Problem::BadValue {
-            key: key.clone(),
-            problem: "is empty; give a value or leave the line out".into(),
-        })?;
-        found.insert(name, secret);
-    }
-    Ok(found)
 }
 
 /// Limits that may be nought: waits that may be skipped, and money that may not be spent.
@@ -573,11 +546,4 @@ fn output_field_name<S: serde::Serializer>(
         OutputField::MaxTokens => "max_tokens",
         OutputField::MaxCompletionTokens => "max_completion_tokens",
     })
-}
-
-fn names_only<S: serde::Serializer>(
-    variables: &BTreeMap<String, Secret>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(variables.keys())
 }

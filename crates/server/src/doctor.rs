@@ -15,7 +15,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::client::{self, Client, ClientError, Endpoint};
-use crate::config::{Config, ConfigError, Database, Env, KeySource, McpConfig, ModelConfig};
+use crate::config::{
+    Config, ConfigError, Database, Env, KeySource, McpConfig, McpServer, ModelConfig,
+};
 use crate::serve;
 
 /// Less free space than this fails, and twice this is a warning.
@@ -349,34 +351,19 @@ fn disk_space(config: &Config) -> Check {
     }
 }
 
-/// Whether the program of a tool server is there, and its script too.
+/// Whether a tool server can be tried: its program and its script, or its address and its key.
 fn tool_server(server: &McpConfig, env: Env<'_>) -> Check {
     let name = tool_server_name(&server.name);
-    let command = server.command.display();
-    let fail = |found: String, remedy: String| Check::new(&name, Verdict::Failed, found, remedy);
-    let Some(program) = find_program(&server.command, env) else {
-        let found = format!("{command} is not found on PATH or cannot be started");
-        return fail(found, format!("install {command}, or give its whole path as mcp.command"));
+    let found = match &server.server {
+        McpServer::Program { command, args, .. } => match program(&name, command, args, env) {
+            Ok(found) => found,
+            Err(check) => return check,
+        },
+        McpServer::Address { url, key } => match key.fetch("mcp", env) {
+            Ok(_) => url.split(['?', '#']).next().unwrap_or_default().to_owned(),
+            Err(problem) => return Check::from_error(&name, &problem.to_string()),
+        },
     };
-    let word = program.file_name().map(|word| word.to_string_lossy().into_owned());
-    let word = word.unwrap_or_default();
-    let interpreted = word == "node" || word.starts_with("python");
-    let script = server
-        .args
-        .iter()
-        .find(|arg| interpreted && Path::new(arg).is_absolute() && !Path::new(arg).exists());
-    if let Some(script) = script {
-        return fail(format!("{script} is not there"), "correct mcp.args".into());
-    }
-    let version = match interpreted.then(|| version(&program)) {
-        Some(Ok(version)) => format!(" ({version})"),
-        Some(Err(reason)) => {
-            let remedy = format!("see what `{command} --version` says");
-            return fail(format!("{command} does not start ({reason})"), remedy);
-        }
-        None => String::new(),
-    };
-    let found = format!("{}{version}", program.display());
     match server.manifest {
         Some(_) => Check::ok(&name, found),
         None => Check::new(
@@ -388,6 +375,37 @@ fn tool_server(server: &McpConfig, env: Env<'_>) -> Check {
     }
 }
 
+/// Whether a program is there, and its script too.
+fn program(name: &str, path: &Path, args: &[String], env: Env<'_>) -> Result<String, Check> {
+    let command = path.display();
+    let fail = |found: String, remedy: String| Check::new(name, Verdict::Failed, found, remedy);
+    let Some(program) = find_program(path, env) else {
+        let found = format!("{command} is not found on PATH or cannot be started");
+        return Err(fail(
+            found,
+            format!("install {command}, or give its whole path as mcp.command"),
+        ));
+    };
+    let word = program.file_name().map(|word| word.to_string_lossy().into_owned());
+    let word = word.unwrap_or_default();
+    let interpreted = word == "node" || word.starts_with("python");
+    let script = args
+        .iter()
+        .find(|arg| interpreted && Path::new(arg).is_absolute() && !Path::new(arg).exists());
+    if let Some(script) = script {
+        return Err(fail(format!("{script} is not there"), "correct mcp.args".into()));
+    }
+    let version = match interpreted.then(|| version(&program)) {
+        Some(Ok(version)) => format!(" ({version})"),
+        Some(Err(reason)) => {
+            let remedy = format!("see what `{command} --version` says");
+            return Err(fail(format!("{command} does not start ({reason})"), remedy));
+        }
+        None => String::new(),
+    };
+    Ok(format!("{}{version}", program.display()))
+}
+
 /// Every tool server: its program and its manifest, and then whether it starts and offers what the
 /// manifest names. One without a manifest is never started, since nothing of it may be called.
 async fn tool_servers(config: &Config, env: Env<'_>) -> Vec<Check> {
@@ -395,7 +413,7 @@ async fn tool_servers(config: &Config, env: Env<'_>) -> Vec<Check> {
     for server in &config.mcp {
         let mut check = tool_server(server, env);
         if check.verdict == Verdict::Ok {
-            match serve::connector(server) {
+            match serve::connector(server, env) {
                 Ok(connector) => sound.push(connector),
                 Err(error) => check = Check::from_error(&check.name, &one_line(&error.to_string())),
             }

@@ -16,7 +16,7 @@ use store::{Options, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::config::{Config, Database, McpConfig, ModelConfig};
+use crate::config::{Config, Database, Env, McpConfig, McpServer, ModelConfig};
 use crate::demo::Stage;
 
 /// Runs the server until it is told to stop. `stage` is set when the demo started it.
@@ -170,11 +170,12 @@ fn output_tokens(model: &ModelConfig) -> u32 {
 }
 
 fn connectors(config: &Config) -> anyhow::Result<Vec<ServerConfig>> {
-    config.mcp.iter().map(connector).collect()
+    let env = |name: &str| std::env::var(name).ok();
+    config.mcp.iter().map(|server| connector(server, &env)).collect()
 }
 
 /// One tool server with its manifest, read and checked.
-pub fn connector(mcp: &McpConfig) -> anyhow::Result<ServerConfig> {
+pub fn connector(mcp: &McpConfig, env: Env<'_>) -> anyhow::Result<ServerConfig> {
     let manifest = match &mcp.manifest {
         None => Manifest::parse("")?,
         Some(path) => {
@@ -189,13 +190,19 @@ pub fn connector(mcp: &McpConfig) -> anyhow::Result<ServerConfig> {
             })?
         }
     };
-    Ok(ServerConfig {
-        name: mcp.name.clone(),
-        command: mcp.command.display().to_string(),
-        args: mcp.args.clone(),
-        env: mcp.env.iter().map(|(k, v)| (k.clone(), v.expose().to_owned())).collect(),
-        manifest,
-    })
+    let reach = match &mcp.server {
+        McpServer::Program { command, args, env } => connect::Reach::Command(connect::Command {
+            program: command.display().to_string(),
+            args: args.clone(),
+            env: env.iter().map(|(k, v)| (k.clone(), v.expose().to_owned())).collect(),
+        }),
+        McpServer::Address { url, key } => connect::Reach::Http(connect::Address {
+            url: url.clone(),
+            key: key.fetch("mcp", env)?,
+            http: model::http_client(std::time::Duration::from_secs(10))?,
+        }),
+    };
+    Ok(ServerConfig { name: mcp.name.clone(), reach, manifest })
 }
 
 /// Leaves the command line its token, and prints a one-time link while no other device is paired.

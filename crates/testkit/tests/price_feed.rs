@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use connect::{ConnectLimits, Connectors, Effect, Level, Manifest, Refusal, ServerConfig, ToolAnswer};
+use connect::{
+    Command as Program, ConnectLimits, Connectors, Effect, Level, Manifest, Reach, Refusal,
+    ServerConfig, ToolAnswer,
+};
 use serde_json::{Map, Value, json};
 use testkit::price_feed::PRICE_MANIFEST;
 
@@ -16,9 +19,11 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_price-feed");
 fn connectors() -> Connectors {
     let config = ServerConfig {
         name: "prices".to_owned(),
-        command: PROGRAM.to_owned(),
-        args: Vec::new(),
-        env: BTreeMap::new(),
+        reach: Reach::Command(Program {
+            program: PROGRAM.to_owned(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+        }),
         manifest: Manifest::parse(PRICE_MANIFEST).unwrap(),
     };
     Connectors::new(vec![config], ConnectLimits::default()).unwrap()

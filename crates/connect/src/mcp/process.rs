@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::connectors::ServerConfig;
+use crate::connectors::Command as Config;
 use crate::error::ConnectError;
 
 /// What a server inherits of our environment; keys and tokens of others stay here.
@@ -27,15 +27,16 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the server in a process group of its own.
     pub(crate) fn start(
-        config: &ServerConfig,
+        server: &str,
+        config: &Config,
     ) -> Result<(Process, ChildStdin, ChildStdout), ConnectError> {
         let failed = |reason: String| ConnectError::Start {
-            server: config.name.clone(),
-            command: config.command.clone(),
+            server: server.to_owned(),
+            command: config.program.clone(),
             reason,
         };
         let inherited = INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-        let mut child = Command::new(&config.command)
+        let mut child = Command::new(&config.program)
             .args(&config.args)
             .env_clear()
             .envs(inherited)
@@ -48,7 +49,7 @@ impl Process {
             .spawn()
             .map_err(|error| failed(error.to_string()))?;
         if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(drain(config.name.clone(), stderr));
+            tokio::spawn(drain(server.to_owned(), stderr));
         }
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let process = Process { child };

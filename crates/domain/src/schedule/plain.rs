@@ -156,11 +156,12 @@ fn repeat(text: &str) -> Option<Result<Rule, ScheduleError>> {
 
 /// The rule with the same slots, of a pattern that fires once on each of its days.
 fn once_a_day(pattern: &Pattern) -> Option<Rule> {
-    let only = |bits: u64| i8::try_from(bits.trailing_zeros()).ok().filter(|n| bits == 1 << n);
-    let at = Time::new(only(pattern.hours)?, only(pattern.minutes)?, 0, 0).ok()?;
+    // Whatever it names besides its first time and day shows when the two are compared.
+    let first = |bits: u64| i8::try_from(bits.trailing_zeros()).ok();
+    let at = Time::new(first(pattern.hours)?, first(pattern.minutes)?, 0, 0).ok()?;
     let mut rules = vec![Rule::Daily { at }, Rule::Weekdays { at }];
     rules.extend(DAYS.iter().map(|(_, weekday)| Rule::Weekly { at, weekday: *weekday }));
-    rules.extend(only(pattern.month_days).map(|day| Rule::Monthly { at, day }));
+    rules.extend(first(pattern.month_days).map(|day| Rule::Monthly { at, day }));
     rules.into_iter().find(|rule| rule.pattern() == *pattern)
 }
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use base::{Limits, MicroUsd};
 
 use super::{
-    Config, ConfigError, Database, KeySource, LogFormat, OwnerSeed, Problem, known_keys, parse,
+    Config, ConfigError, Database, KeySource, LogFormat, McpServer, OwnerSeed, Problem, known_keys,
+    parse,
 };
 
 const MODEL: &str = "[model]\nbase_url = \"https://api.example.com/v1\"\nmodel = \"m\"\n";
@@ -34,7 +35,10 @@ fn bad_files_are_refused_with_the_key_and_the_remedy() {
         ("listen = ", "line 1: string values must be quoted, expected literal string"),
         ("lsten = \"127.0.0.1:1\"", "unknown key lsten; near names: listen"),
         ("base_url = \"https://h\"", "unknown key base_url; near names: model.base_url"),
-        ("[model]\nkey_fiel = \"k\"", "unknown key model.key_fiel; near names: model.key_file"),
+        (
+            "[model]\nkey_fiel = \"k\"",
+            "unknown key model.key_fiel; near names: model.key_file, mcp.key_file",
+        ),
         (
             "[limits]\nlease = 1",
             "unknown key limits.lease; near names: limits.lease_ms, limits.lease_renew_ms",
@@ -108,7 +112,40 @@ fn bad_files_are_refused_with_the_key_and_the_remedy() {
             "[mcp]\nname = \"files\"",
             "mcp must be sections [[mcp]] in double brackets, but it is a section",
         ),
-        (&mcp(""), "mcp.command is missing; give the program to start"),
+        (
+            &mcp(""),
+            "mcp.command is missing; give the program to start, or the address of a running server \
+             as mcp.url",
+        ),
+        (
+            &mcp("command = \"a\"\nurl = \"https://tools.example/mcp\""),
+            "mcp.command and mcp.url are both given; keep one of program and address",
+        ),
+        (
+            &mcp("url = \"https://tools.example/mcp\"\nenv = { TOKEN = \"t\" }"),
+            "mcp.env and mcp.url are both given; keep one of program and address",
+        ),
+        (
+            &mcp("command = \"a\"\nkey_env = \"K\""),
+            "mcp.key_env goes with mcp.url; give a program its key in mcp.env",
+        ),
+        (
+            &mcp("url = \"https://tools.example/mcp\"\nkey_env = \"K\"\nkey_file = \"k\""),
+            "mcp.key_env and mcp.key_file are both given; keep one",
+        ),
+        (
+            &mcp("url = \"http://tools.example/mcp\""),
+            "mcp.url must use https; http is for private networks only",
+        ),
+        (
+            &mcp("url = \"http://10.0.0.5/mcp\"\nkey_env = \"K\""),
+            "mcp.url would carry the key in the clear; use https",
+        ),
+        (
+            &mcp("url = \"https://me:s3cret@tools.example/mcp\""),
+            "mcp.url must hold no user and no password; use mcp.key_file",
+        ),
+        (&mcp("url = \"tools.example\""), "mcp.url must be an address such as https://host/v1"),
         (
             &mcp("command = \"a\"\nargs = \"b\""),
             "mcp.args must be a list of texts such as [\"a\", \"b\"], but it is a text",
@@ -178,13 +215,44 @@ fn paths_start_at_the_folder_of_the_file_and_a_near_model_needs_neither_key_nor_
     );
     assert_eq!((model.input_per_million, model.output_per_million), (MicroUsd(0), MicroUsd(0)));
     let server = config.mcp.first().expect("one server");
-    assert_eq!(server.command, PathBuf::from("/etc/adjutant/./run"));
-    assert_eq!(server.args, ["/etc/adjutant/a.js", "-v"]);
-    assert_eq!(server.env.get("TOKEN").map(|secret| secret.expose()), Some("secret"));
+    let McpServer::Program { command, args, env } = &server.server else { panic!("a program") };
+    assert_eq!(*command, PathBuf::from("/etc/adjutant/./run"));
+    assert_eq!(*args, ["/etc/adjutant/a.js", "-v"]);
+    assert_eq!(env.get("TOKEN").map(|secret| secret.expose()), Some("secret"));
     assert_eq!(server.manifest, Some(PathBuf::from("/home/mei/m.toml")));
     let shown = serde_json::to_string(&config).expect("it can be shown");
     assert!(!shown.contains("secret"), "a secret is shown: {shown}");
     assert!(shown.contains("\"engine\":\"postgresql\"") && shown.contains("\"env\":[\"TOKEN\"]"));
+}
+
+#[test]
+fn a_tool_server_may_be_an_address_with_a_key_of_its_own() {
+    let text = "[[mcp]]\nname = \"shop\"\nurl = \"https://tools.example/mcp?k=s3cret\"\n\
+                key_env = \"SHOP_KEY\"\n\
+                [[mcp]]\nname = \"near\"\nurl = \"http://10.0.0.5:8080/mcp\"\n\
+                [[mcp]]\nname = \"here\"\nurl = \"http://127.0.0.1:3001/mcp\"\nkey_file = \"k\"\n";
+    let config = read(text).expect("all fine");
+    let keys: Vec<_> = config
+        .mcp
+        .iter()
+        .map(|server| match &server.server {
+            McpServer::Address { key, .. } => key.clone(),
+            McpServer::Program { .. } => panic!("an address"),
+        })
+        .collect();
+    let file = KeySource::File(PathBuf::from("/etc/adjutant/k"));
+    assert_eq!(keys, [KeySource::Env("SHOP_KEY".into()), KeySource::None, file]);
+    let shown = serde_json::to_string(&config.mcp).expect("it can be shown");
+    assert!(!shown.contains("s3cret"), "a secret is shown: {shown}");
+    assert!(
+        shown.starts_with(r#"[{"name":"shop","url":"https://tools.example/mcp","key":{"env":"#)
+    );
+    let missing = keys[0].fetch("mcp", &|_| None).map(|_| ()).map_err(|p| p.to_string());
+    let wanted = "the environment variable SHOP_KEY (mcp.key_env) is not set; export it before the \
+                  start";
+    assert_eq!(missing.err().as_deref(), Some(wanted));
+    let given = keys[0].fetch("mcp", &|_| Some("sk-1\n".into())).expect("it is set");
+    assert_eq!(given.map(|key| key.expose().to_owned()).as_deref(), Some("sk-1"));
 }
 
 #[test]

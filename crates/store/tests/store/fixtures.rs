@@ -17,7 +17,7 @@ use store::duty::{Duty, TaskVersion};
 use store::event::{Event, NewBody};
 use store::message::{Message, MessageKind};
 use store::proposal::{Proposal, ProposalKind};
-use store::run::{Run, Step, StepKind};
+use store::run::{Level, Run, Step, StepKind};
 use store::schedule::{RunMissed, Schedule};
 use store::session::{Lease, Session, SessionKind};
 use store::wait::Wait;
@@ -66,11 +66,11 @@ pub fn event(h: &Harness, source: SourceId, external_id: &str) -> Event {
         external_id: external_id.into(),
         kind: EventKind::UserMessage,
         key: Some(format!("key:{external_id}")),
-        topic: None,
+        topic: Some("issues.opened".into()),
         trust: Trust::User,
         body: h.id(),
         digest: Digest::of(external_id.as_bytes()),
-        links: None,
+        links: Some(r#"["https://example.org/"]"#.into()),
         session: Some(h.main),
         duty: Some(h.id()),
         late: true,
@@ -143,8 +143,8 @@ pub fn step(h: &Harness, run: RunId, n: u32, text: &str) -> (NewBody, Step) {
         owner: h.owner,
         kind,
         tool: is_tool.then(|| "wait".into()),
-        level: None,
-        why: None,
+        level: is_tool.then_some(Level::Connector),
+        why: is_tool.then(|| "our records are a day old".into()),
         call_id: is_tool.then(|| format!("call-{n}")),
         answer_id: (kind == StepKind::Model).then(|| format!("answer-{n}")),
         harness: "adjutant 0.1".into(),
@@ -233,8 +233,8 @@ pub fn schedule(h: &Harness, duty: DutyId, task_version: TaskVersionId) -> Sched
         rule: r#"{"every":"day"}"#.into(),
         prompt: h.id::<BodyId>(),
         run_missed: RunMissed::Once,
-        check_spec: None,
-        check_last: None,
+        check_spec: Some(h.id()),
+        check_last: Some(h.id()),
         next_slot: now(h).plus_ms(60_000),
         last_slot: Some(now(h).minus_ms(60_000)),
         last_late: true,

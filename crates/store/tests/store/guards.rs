@@ -8,12 +8,16 @@ use testkit::stores::{Harness, each_engine};
 
 use crate::fixtures::*;
 use crate::raw::Raw;
+use crate::world::*;
 
-/// Puts one row into every table that has a machine, in a state that leaves every column free: all
+/// Leaves one row in every table that has a machine, in a state that leaves every column free: all
 /// CHECKs that join a state to another column hold in any state.
 fn rows(h: &Harness, raw: &mut Raw) {
     let (duty, version) = stored_duty(h);
     let schedule = schedule(h, duty.id, version.id);
+    let check = check_run(h, schedule.id, now(h));
+    let subscription = subscription(h, &duty, version.id, h.device);
+    let (hold, pause) = (hold(h, h.id()), pause(h, None));
     let (event, run) = (event(h, h.device, "m1"), run(h, h.main, 0));
     let item = work_item(h, event.id, WorkItemState::Pending);
     let (wait, proposal) = (wait(h, "call-1"), proposal(h, "call-2", None));
@@ -27,11 +31,20 @@ fn rows(h: &Harness, raw: &mut Raw) {
         store::wait::insert(tx, &wait)?;
         store::proposal::insert(tx, &proposal)?;
         store::message::insert(tx, &message)?;
+        store::check::insert(tx, &check)?;
+        store::subscription::insert(tx, &subscription)?;
+        store::hold::place(tx, &hold)?;
+        store::hold::pause(tx, &pause)?;
         store::fault::open(tx, fault, "model", "seen").map(|_| ())
     })
     .unwrap();
     let delivered = "UPDATE message SET delivered_at = 1";
     raw.run(&format!("UPDATE work_item SET run = {}; {delivered}", raw.uuid(fault))).unwrap();
+    // The owner has two ways in.
+    raw.run(&format!("DELETE FROM source WHERE id = {}", raw.id(h.timer))).unwrap();
+    for Machine { table, .. } in MACHINES {
+        assert_eq!(raw.number(&format!("SELECT COUNT(*) FROM {table}")), 1, "{table}");
+    }
 }
 
 /// Sets a state behind the guards' back, as nothing outside a test can: for the row to start from.

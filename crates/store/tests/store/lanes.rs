@@ -1,7 +1,7 @@
 //! What may happen once, happens once: deduplication, the fence, the queue, waits, slots, proposals and
 //! faults.
 
-use base::{Clock as _, EventId, Incarnation, Timestamp, WorkItemId};
+use base::{Clock as _, EventId, Incarnation, WorkItemId};
 use domain::event::{Class, EventKind};
 use domain::state::{
     ProposalState, RunState, ScheduleState, TaskVersionState, WaitState, WorkItemState,
@@ -288,29 +288,24 @@ fn a_queue_is_in_order_of_arrival_and_people_make_their_session_first() {
             h.clock.advance_ms(1);
         }
         let (main, owner) = (h.main, h.owner);
+        // The first of each class.
         assert_eq!(
-            h.read(move |tx| store::work_item::pending(tx, main, 2)),
+            h.read(move |tx| store::work_item::pending(tx, main, 1)),
             Ok(items[..2].to_vec())
         );
-        assert_eq!(
-            h.read(move |tx| store::work_item::first_user(tx, main, Timestamp::from_micros(0))),
-            Ok(None)
-        );
+        assert_eq!(h.read(move |tx| store::work_item::from_people(tx, main, 2)), Ok(vec![]));
 
         let event = event(&h, h.device, "d");
         let mut theirs = work_item(&h, event.id, WorkItemState::Pending);
         theirs.session = Some(lane);
         theirs.class = Some(Class::User);
-        let since = theirs.created_at;
+        let stored = theirs.clone();
         h.write(move |tx| {
             store::event::accept(tx, &event)?;
-            store::work_item::insert(tx, &theirs)
+            store::work_item::insert(tx, &stored)
         })
         .unwrap();
-        assert_eq!(
-            h.read(move |tx| store::work_item::first_user(tx, lane, Timestamp::from_micros(0))),
-            Ok(Some(since))
-        );
+        assert_eq!(h.read(move |tx| store::work_item::from_people(tx, lane, 2)), Ok(vec![theirs]));
         let claimable = |h: &Harness| {
             let now = h.clock.now();
             h.read(move |tx| store::session::claimable(tx, now, now, now, 10)).unwrap()
@@ -345,7 +340,7 @@ fn a_run_that_lost_its_worker_makes_its_session_claimable_and_is_resumed() {
         run.state = RunState::Lost;
         run.moved_at = at;
         assert_eq!(h.read(move |tx| store::run::open(tx, main)), Ok(Some(run.clone())));
-        let claimable = h.read(move |tx| store::session::claimable(tx, at, at, 10)).unwrap();
+        let claimable = h.read(move |tx| store::session::claimable(tx, at, at, at, 10)).unwrap();
         assert_eq!(claimable, [Claimable { owner, session: main, person: false }]);
 
         let at = h.clock.advance_ms(1);

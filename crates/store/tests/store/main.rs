@@ -16,3 +16,4 @@ mod postgres_faults;
 mod raw;
 mod records;
 mod statements;
+mod world;

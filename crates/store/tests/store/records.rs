@@ -306,7 +306,7 @@ fn the_ledger_adds_up_by_month_owner_and_duty() {
             id: uuid(&h),
             owner: h.owner,
             month: month.into(),
-            run: h.id(),
+            run: Some(h.id()),
             duty,
             kind,
             model: "scripted".into(),

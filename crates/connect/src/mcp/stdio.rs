@@ -1,4 +1,4 @@
-//! One connection: the process, the handshake, the list of tools, and calls with a limit.
+//! A server that is a process of ours: its the handshake, the list of tools, and calls with a limit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,26 +18,15 @@ use tokio::time::timeout;
 use super::content::Answer;
 use super::lines::{Seen, WatchedLines};
 use super::process::Process;
-use crate::connectors::{ConnectLimits, ServerConfig};
+use super::{
+    MESSAGE_BYTES_MAX, Offered, PAGES_MAX, TOOLS_MAX, list_name, rejected, timed_out, too_many,
+};
+use crate::connectors::{Command, ConnectLimits};
 use crate::error::ConnectError;
 use crate::text::cut;
 
-/// Pages of a tool list that are read.
-const PAGES_MAX: usize = 50;
-/// Tools of one server that are kept.
-const TOOLS_MAX: usize = 2_000;
-/// Bytes of a server's error message that are handed on.
-const MESSAGE_BYTES_MAX: usize = 500;
-
-/// A tool as its server describes it.
-pub(crate) struct Offered {
-    pub(crate) description: String,
-    /// JSON text.
-    pub(crate) parameters: String,
-}
-
 /// A server process that has answered `initialize`. Dropping it kills the process.
-pub(crate) struct Connection {
+pub(crate) struct StdioConnection {
     server: String,
     limits: ConnectLimits,
     seen: Arc<Seen>,
@@ -47,13 +36,14 @@ pub(crate) struct Connection {
     process: Mutex<Option<Process>>,
 }
 
-impl Connection {
+impl StdioConnection {
     /// Starts the process and shakes hands, within `start_ms`.
-    pub(crate) async fn open(
-        config: &ServerConfig,
+    pub(super) async fn open(
+        server: &str,
+        command: &Command,
         limits: &ConnectLimits,
-    ) -> Result<Connection, ConnectError> {
-        let (process, stdin, stdout) = Process::start(config)?;
+    ) -> Result<StdioConnection, ConnectError> {
+        let (process, stdin, stdout) = Process::start(server, command)?;
         let seen = Arc::new(Seen::default());
         let lines = WatchedLines::new(stdout, limits.message_bytes_max, Arc::clone(&seen));
         let transport = AsyncRwTransport::new_client(lines, stdin)
@@ -65,17 +55,17 @@ impl Connection {
         let limit = Duration::from_millis(limits.start_ms);
         let service = match timeout(limit, client.serve(transport)).await {
             Ok(Ok(service)) => service,
-            Ok(Err(error)) => return Err(handshake_error(config, limits, &seen, &error)),
+            Ok(Err(error)) => return Err(handshake_error(server, limits, &seen, &error)),
             Err(_) => {
                 return Err(ConnectError::Silent {
-                    server: config.name.clone(),
+                    server: server.to_owned(),
                     limit_ms: limits.start_ms,
                     garbage: seen.garbage(),
                 });
             }
         };
-        Ok(Connection {
-            server: config.name.clone(),
+        Ok(StdioConnection {
+            server: server.to_owned(),
             limits: limits.clone(),
             seen,
             service,
@@ -85,25 +75,25 @@ impl Connection {
     }
 
     /// The process has not closed its end, as far as is known.
-    pub(crate) fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         !self.service.is_transport_closed()
     }
 
     /// The tools the server offers, asked once per connection.
-    pub(crate) async fn tools(&self) -> Result<&BTreeMap<String, Offered>, ConnectError> {
+    pub(super) async fn tools(&self) -> Result<&BTreeMap<String, Offered>, ConnectError> {
         self.tools
             .get_or_try_init(|| async {
                 let limit = Duration::from_millis(self.limits.start_ms);
                 match timeout(limit, self.list()).await {
                     Ok(listed) => listed,
-                    Err(_) => Err(self.timed_out("tools/list".to_owned(), limit)),
+                    Err(_) => Err(timed_out("tools/list".to_owned(), limit)),
                 }
             })
             .await
     }
 
     /// Calls a tool and waits at most `limit`; then the server is told that nobody waits any more.
-    pub(crate) async fn call(
+    pub(super) async fn call(
         &self,
         tool: &str,
         arguments: Map<String, Value>,
@@ -121,12 +111,12 @@ impl Connection {
             Ok(Ok(CallToolResponse::Task(_))) => Err(unsupported("a task to be polled")),
             Ok(Ok(_)) => Err(unsupported("an unknown kind of result")),
             Ok(Err(error)) => Err(self.service_error(name, error)),
-            Err(_) => Err(self.timed_out(name, limit)),
+            Err(_) => Err(timed_out(name, limit)),
         }
     }
 
     /// Closes the server's input and waits for its end; kills it after `stop_ms`.
-    pub(crate) async fn close(&self) {
+    pub(super) async fn close(&self) {
         let limit = Duration::from_millis(self.limits.stop_ms);
         let Some(process) = self.process.lock().await.take() else { return };
         self.service.cancellation_token().cancel();
@@ -142,7 +132,7 @@ impl Connection {
                 .service
                 .list_tools(Some(request))
                 .await
-                .map_err(|error| self.service_error(self.list_name(), error))?;
+                .map_err(|error| self.service_error(list_name(&self.server), error))?;
             tools.extend(page.tools.into_iter().map(|tool| {
                 let description = tool.description.unwrap_or_default().into_owned();
                 let parameters = Value::Object((*tool.input_schema).clone()).to_string();
@@ -156,17 +146,7 @@ impl Connection {
                 break;
             }
         }
-        let what = format!("more than {PAGES_MAX} pages or {TOOLS_MAX} tools");
-        Err(ConnectError::Unsupported { tool: self.list_name(), what })
-    }
-
-    fn list_name(&self) -> String {
-        format!("{} tools/list", self.server)
-    }
-
-    fn timed_out(&self, tool: String, limit: Duration) -> ConnectError {
-        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        ConnectError::TimedOut { tool, limit_ms }
+        Err(too_many(&self.server))
     }
 
     #[expect(
@@ -175,11 +155,9 @@ impl Connection {
     )]
     fn service_error(&self, tool: String, error: ServiceError) -> ConnectError {
         match error {
-            ServiceError::McpError(error) => ConnectError::Rejected {
-                tool,
-                code: error.code.0,
-                message: cut(error.message.into_owned(), MESSAGE_BYTES_MAX),
-            },
+            ServiceError::McpError(error) => {
+                rejected(&self.server, tool, error.code.0, error.message.into_owned())
+            }
             ServiceError::TransportSend(_) | ServiceError::TransportClosed
                 if self.seen.too_large() =>
             {
@@ -207,12 +185,12 @@ impl Connection {
     reason = "an enum of the SDK's; every other variant is reported by its own text"
 )]
 fn handshake_error(
-    config: &ServerConfig,
+    server: &str,
     limits: &ConnectLimits,
     seen: &Seen,
     error: &ClientInitializeError,
 ) -> ConnectError {
-    let server = config.name.clone();
+    let server = server.to_owned();
     match error {
         _ if seen.too_large() => {
             ConnectError::TooLarge { server, limit_bytes: limits.message_bytes_max }
