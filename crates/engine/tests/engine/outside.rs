@@ -321,8 +321,7 @@ fn the_small_model_chooses_among_the_routers_candidates_only() {
     let hub = desk.source("webhook", "hub");
     let (trip, lane) = desk.duty("keep an eye on the trip");
     desk.duty("keep an eye on the boiler");
-    // Candidates are shown newest first.
-    desk.talk.cx.small = Small::says(&[Ok("2")]);
+    desk.talk.cx.small = Small::says(&[Ok("1")]);
     let (event, item) = desk.comes(hub, found("1", None, None, "the flight is late"));
     assert_eq!(item.state, WorkItemState::Attributing);
     desk.attribute();
