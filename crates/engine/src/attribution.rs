@@ -12,6 +12,7 @@ use store::link::Attribution;
 use store::{OwnerTx, Result};
 
 use crate::router::{self, Lane, deliver, unclaimed};
+use crate::world::within;
 use crate::{Context, assemble};
 
 const BATCH: i64 = 16;
@@ -77,7 +78,7 @@ fn question(tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result<Option<Questio
 pub async fn ask(cx: &Context, question: &Question) -> std::result::Result<Answer, ModelError> {
     let heard = |_bytes: u64| {};
     let asking = cx.small.ask(&question.request, &heard);
-    let asked = crate::within(cx.limits.model_call_ms, asking).await;
+    let asked = within(cx.limits.model_call_ms, asking).await;
     asked.unwrap_or_else(|| Err(ModelError::retry("no answer in time")))
 }
 

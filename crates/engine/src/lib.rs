@@ -31,7 +31,6 @@ mod assemble;
 mod hold;
 mod notice;
 
-use std::future::Future;
 use std::sync::Arc;
 
 use base::{Clock, Id, IdSource, Incarnation, Limits, OwnerId};
@@ -83,14 +82,6 @@ impl Context {
         let cx = self.clone();
         self.store.write(owner, self.uuid(), move |tx| work(&cx, tx)).await
     }
-}
-
-/// Bounds what is slow. Without a runtime, as in the simulator, nothing is slow and no clock runs.
-pub(crate) async fn within<T>(limit_ms: u64, slow: impl Future<Output = T>) -> Option<T> {
-    if tokio::runtime::Handle::try_current().is_err() {
-        return Some(slow.await);
-    }
-    tokio::time::timeout(std::time::Duration::from_millis(limit_ms), slow).await.ok()
 }
 
 impl std::fmt::Debug for Context {
