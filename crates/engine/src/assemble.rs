@@ -210,6 +210,11 @@ fn why_here(tx: &mut OwnerTx<'_, '_>, session: &Session, event: base::EventId) -
     Ok(whys)
 }
 
+/// Pauses that a turn is shown: that of everything is among the oldest few or covers them.
+const PAUSES_SHOWN: usize = 20;
+/// Holds that a turn is shown one by one.
+const HOLDS_SHOWN: usize = 5;
+
 /// The control state that stands over everything: what is paused or held.
 fn control(
     tx: &mut OwnerTx<'_, '_>,
@@ -220,7 +225,7 @@ fn control(
     if store::hold::is_stopped(tx)? {
         lines.push("the operator has stopped everything: nothing is done outside".to_owned());
     }
-    for pause in store::hold::pauses(tx, owner.id)? {
+    for pause in store::hold::pauses(tx, owner.id)?.into_iter().take(PAUSES_SHOWN) {
         let what = match pause.duty {
             None => "everything".to_owned(),
             Some(duty) => format!("duty {duty} \"{}\"", title(tx, duty)?),
@@ -228,7 +233,13 @@ fn control(
         let since = local_words(zone, pause.created_at);
         lines.push(format!("paused since {since}: {what}; only the person lifts it"));
     }
-    for hold in store::hold::placed(tx, owner.id)? {
+    // However many there are, the turn reads of the last few: each message is known to its own turn.
+    let placed = store::hold::placed(tx, owner.id)?;
+    let older = placed.len().saturating_sub(HOLDS_SHOWN);
+    if older > 0 {
+        lines.push(format!("{older} earlier messages hold everything back"));
+    }
+    for hold in &placed[older..] {
         let asked = if hold.asked_at.is_some() { "; the person is asked" } else { "" };
         lines.push(format!("message {} holds everything back{asked}", hold.event));
     }

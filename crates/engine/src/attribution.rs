@@ -12,6 +12,7 @@ use store::link::Attribution;
 use store::{OwnerTx, Result};
 
 use crate::router::{self, Lane, deliver, unclaimed};
+use crate::world::within;
 use crate::{Context, assemble};
 
 const BATCH: i64 = 16;
@@ -75,10 +76,10 @@ fn question(tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result<Option<Questio
 
 /// Asks the small model.
 pub async fn ask(cx: &Context, question: &Question) -> std::result::Result<Answer, ModelError> {
-    let limit = std::time::Duration::from_millis(cx.limits.model_call_ms);
     let heard = |_bytes: u64| {};
-    let asked = tokio::time::timeout(limit, cx.small.ask(&question.request, &heard)).await;
-    asked.unwrap_or_else(|_| Err(ModelError::retry("no answer in time")))
+    let asking = cx.small.ask(&question.request, &heard);
+    let asked = within(cx.limits.model_call_ms, asking).await;
+    asked.unwrap_or_else(|| Err(ModelError::retry("no answer in time")))
 }
 
 /// Takes the answer as far as it counts. A model that gives none is asked again a few times; then the

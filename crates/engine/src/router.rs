@@ -17,7 +17,7 @@ use crate::intake::{Content, Incoming, accept};
 
 const BATCH: i64 = 64;
 /// Duties that the small model may choose among; an owner with more has the newest asked about.
-pub(crate) const CANDIDATES_MAX: i64 = 20;
+const CANDIDATES_MAX: usize = 20;
 
 /// Routes what nobody has routed. `true`: there may be more.
 pub async fn pass(cx: &Context) -> Result<bool> {
@@ -113,12 +113,14 @@ fn subscribed(tx: &mut OwnerTx<'_, '_>, event: &Event) -> Result<Vec<Lane>> {
     Ok(all.into_iter().filter(hears).map(lane).collect())
 }
 
-/// The duties that an event might concern: those in force.
+/// The duties that an event might concern: those in force, the newest last.
 pub(crate) fn candidates(tx: &mut OwnerTx<'_, '_>) -> Result<Vec<store::duty::Duty>> {
     let owner = tx.owner();
-    let mut duties = store::duty::all(tx, owner, CANDIDATES_MAX)?;
+    let mut duties = store::duty::all(tx, owner, i64::MAX)?;
     duties.retain(|duty| duty.state == DutyState::Active);
-    Ok(duties)
+    duties.sort_by_key(|duty| (duty.created_at, duty.id));
+    let older = duties.len().saturating_sub(CANDIDATES_MAX);
+    Ok(duties.split_off(older))
 }
 
 /// Routes what is not from outside: a message, a timer, a decision, an event of another lane.

@@ -9,7 +9,7 @@ use store::source::Source;
 use store::{OwnerTx, Result, Tx};
 
 use crate::intake::{Receipt, accept, from_source};
-use crate::world::Look;
+use crate::world::{Look, within};
 use crate::{Context, notice};
 
 const BATCH: i64 = 16;
@@ -40,11 +40,10 @@ pub async fn claim(cx: &Context, owner: OwnerId, id: SourceId) -> Result<Option<
 
 /// Looks; a failure is a text with the remedy.
 pub async fn look(cx: &Context, source: &Source) -> std::result::Result<Look, String> {
-    let limit = std::time::Duration::from_millis(cx.limits.tool_call_ms);
     let config = source.config.as_deref().unwrap_or_default();
     let looking = cx.world.look(config, source.cursor.as_deref());
-    let looked = tokio::time::timeout(limit, looking).await;
-    looked.unwrap_or_else(|_| Err("it did not answer in time; it is tried again".into()))
+    let looked = within(cx.limits.tool_call_ms, looking).await;
+    looked.unwrap_or_else(|| Err("it did not answer in time; it is tried again".into()))
 }
 
 /// Accepts what was found and moves the cursor, or counts the failure.

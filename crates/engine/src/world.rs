@@ -229,3 +229,11 @@ pub fn found(item: connect::source::Item) -> Found {
 fn need(needed: &connect::Needed) -> Need {
     Need { argument: needed.argument.clone(), kind: needed.kind.clone(), id: needed.id.clone() }
 }
+
+/// Bounds what is slow. Without a runtime, as in the simulator, nothing is slow and no clock runs.
+pub(crate) async fn within<T>(limit_ms: u64, slow: impl Future<Output = T>) -> Option<T> {
+    if tokio::runtime::Handle::try_current().is_err() {
+        return Some(slow.await);
+    }
+    tokio::time::timeout(Duration::from_millis(limit_ms), slow).await.ok()
+}

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 mod context;
+mod hold;
+mod look;
+mod outside;
 mod pump;
 mod settings;
 mod support;

@@ -109,6 +109,7 @@ impl Talk {
             let recorded = match worker::next(&self.cx, &work) {
                 Action::End(outcome) => now(worker::record_end(&self.cx, &work, outcome)),
                 Action::Tool(call, plan) => {
+                    let plan = now(engine::tools::clear(&self.cx, &work, plan)).unwrap();
                     let done = now(engine::tools::perform(&self.cx, plan));
                     now(worker::record_tool(&self.cx, &mut work, call, done))
                 }
@@ -128,6 +129,23 @@ impl Talk {
                 return bodies;
             }
         }
+    }
+
+    /// The user confirms the newest card.
+    pub fn confirm(&self) {
+        let by = self.device.clone();
+        let decided = now(self.cx.write(by.owner, move |cx, tx| {
+            let owner = tx.owner();
+            let card = store::proposal::all(tx, owner, 1)?.remove(0);
+            engine::control::confirm(cx, tx, &by, card.id, card.digest)
+        }));
+        assert!(matches!(decided, Ok(engine::control::Decided::Done(_))), "{decided:?}");
+    }
+
+    /// All that was said to the person: kind and text.
+    pub fn said(&self) -> Vec<(String, String)> {
+        let entries = self.read(|tx, owner| store::message::chat_after(tx, owner, 0, 1_000));
+        entries.into_iter().filter(|e| e.kind != "user").map(|e| (e.kind, e.text)).collect()
     }
 
     pub fn session(&self) -> store::session::Session {

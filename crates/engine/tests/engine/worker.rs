@@ -77,12 +77,6 @@ impl Room {
         self.talk = Talk::open(self.folder.path().join("room.db"), at, seed, SCRIPT, limits);
     }
 
-    /// All that was said to the person: kind and text.
-    fn said(&self) -> Vec<(String, String)> {
-        let entries = self.talk.read(|tx, owner| store::message::chat_after(tx, owner, 0, 1_000));
-        entries.into_iter().filter(|e| e.kind != "user").map(|e| (e.kind, e.text)).collect()
-    }
-
     /// The states of the user's messages.
     fn heard(&self) -> Vec<String> {
         let entries = self.talk.read(|tx, owner| store::message::chat_after(tx, owner, 0, 1_000));
@@ -109,17 +103,6 @@ fn answer(talk: &Talk, request: &model::Request) -> model::Answer {
     now(talk.cx.model.ask(request, &|_| {})).unwrap()
 }
 
-/// The user confirms the newest card.
-fn confirm(talk: &Talk) {
-    let (by, owner) = (talk.device.clone(), talk.device.owner);
-    let decided = now(talk.cx.write(owner, move |cx, tx| {
-        let owner = tx.owner();
-        let card = store::proposal::all(tx, owner, 1)?.remove(0);
-        engine::control::confirm(cx, tx, &by, card.id, card.digest)
-    }));
-    assert!(matches!(decided, Ok(engine::control::Decided::Done(_))), "{decided:?}");
-}
-
 #[test]
 fn messages_in_quick_succession_are_one_turn() {
     let room = room(Limits::default());
@@ -129,7 +112,7 @@ fn messages_in_quick_succession_are_one_turn() {
     }
     assert_eq!(room.talk.turn().len(), 1);
     assert_eq!(room.runs(), [RunState::Completed]);
-    let said = room.said();
+    let said = room.talk.said();
     assert_eq!(said.len(), 1);
     for part in ["add Li Si", "and Wang Wu", "and Zhao Liu"] {
         assert!(said[0].1.contains(part), "{said:?}");
@@ -162,7 +145,7 @@ fn a_message_interrupts_once_its_burst_is_over_and_nothing_is_lost() {
 
     room.talk.turn();
     assert_eq!(room.runs(), [RunState::Interrupted, RunState::Completed]);
-    let said = room.said();
+    let said = room.talk.said();
     let all = &said.last().unwrap().1;
     assert!(["first", "second", "third"].iter().all(|text| all.contains(text)), "{said:?}");
     assert_eq!(said.len(), 2, "what was said before the interruption stands, and once");
@@ -180,9 +163,9 @@ fn an_interrupt_is_read_at_the_commit_of_an_answer_too() {
     room.talk.clock.advance_ms(1_500);
     let recorded = now(worker::record_answer(&room.talk.cx, &mut work, request.digest(), said));
     assert_eq!(recorded, Ok(Recorded::Over), "no call of this answer is made");
-    assert_eq!((room.said(), room.heard().len()), (vec![], 2));
+    assert_eq!((room.talk.said(), room.heard().len()), (vec![], 2));
     room.talk.turn();
-    assert_eq!(room.said().len(), 1);
+    assert_eq!(room.talk.said().len(), 1);
 }
 
 #[test]
@@ -193,7 +176,7 @@ fn a_duty_that_is_stopped_while_the_model_thinks_says_nothing_more() {
     talk.say("watch it");
     talk.turn();
     let owner = device.owner;
-    confirm(talk);
+    talk.confirm();
     talk.clock.advance_ms(24 * 3_600_000);
     for _ in 0..2 {
         now(engine::timer::pass(&talk.cx)).unwrap();
@@ -204,12 +187,12 @@ fn a_duty_that_is_stopped_while_the_model_thinks_says_nothing_more() {
     let request = ask(talk, &work);
     let said = answer(talk, &request);
     assert!(!said.tool_calls.is_empty(), "it would have spoken");
-    let before = room.said().len();
+    let before = room.talk.said().len();
     let id = duty.id;
     now(talk.cx.write(owner, move |_, tx| control::stop(tx, &device, id))).unwrap();
     let recorded = now(worker::record_answer(&talk.cx, &mut work, request.digest(), said));
     assert_eq!(recorded, Ok(Recorded::Over));
-    assert_eq!(room.said().len(), before);
+    assert_eq!(room.talk.said().len(), before);
 }
 
 #[test]
@@ -224,7 +207,7 @@ fn a_wait_is_met_by_what_came_between_its_cause_and_its_run() {
     talk.say(&format!("await {}", card.id));
     talk.clock.advance_ms(1_000);
     // The decision comes after the message and before the run that reads it (EVT-08).
-    confirm(talk);
+    talk.confirm();
     now(engine::router::pass(&talk.cx)).unwrap();
     talk.clock.advance_ms(1_000);
     talk.turn();
@@ -261,7 +244,7 @@ fn text_without_the_one_tool_stays_private() {
     let room = room(Limits::default());
     room.talk.say("quiet please");
     assert_eq!(room.talk.turn().len(), 1);
-    assert_eq!((room.said(), room.heard()), (vec![], vec!["handled".to_owned()]));
+    assert_eq!((room.talk.said(), room.heard()), (vec![], vec!["handled".to_owned()]));
 }
 
 #[test]
@@ -282,7 +265,7 @@ fn a_worker_that_was_overtaken_leaves_no_trace() {
     let steps = room.talk.read(move |tx, _| store::run::steps(tx, id));
     assert_eq!(steps.len(), 1, "only the tail");
     room.talk.run(new);
-    assert_eq!(room.said().len(), 1);
+    assert_eq!(room.talk.said().len(), 1);
 }
 
 #[test]
@@ -299,7 +282,7 @@ fn a_journaled_answer_is_used_and_not_asked_for_again() {
         matches!(worker::next(&room.talk.cx, &work), Action::Tool(call, _) if call.name == "send_to_user")
     );
     assert_eq!(room.talk.run(work).len(), 0, "nothing more to ask");
-    assert_eq!((room.said().len(), room.runs()), (1, vec![RunState::Completed]));
+    assert_eq!((room.talk.said().len(), room.runs()), (1, vec![RunState::Completed]));
 }
 
 #[test]
@@ -313,7 +296,7 @@ fn each_budget_saves_the_scene_and_tells_the_user() {
         let mut room = room(limits);
         room.talk.say("loop for ever");
         room.talk.turn();
-        let said = room.said();
+        let said = room.talk.said();
         assert_eq!(said.len(), 1, "{said:?}");
         assert_eq!(said[0].0, "notice");
         assert!(said[0].1.contains(words), "{said:?}");
@@ -338,7 +321,7 @@ fn the_months_cap_holds_everything_and_is_told_once() {
         room.talk.say("again");
         assert_eq!(room.talk.turn().len(), 0);
     }
-    let notices = room.said().into_iter().filter(|(kind, _)| kind == "notice").count();
+    let notices = room.talk.said().into_iter().filter(|(kind, _)| kind == "notice").count();
     assert_eq!(notices, 1);
     assert_eq!(room.heard(), ["handled", "received", "received", "received"], "kept, not lost");
 }
@@ -354,7 +337,7 @@ fn an_item_whose_run_always_dies_ends_as_a_failure_that_is_shown() {
     }
     assert_eq!(room.talk.claim().map(|w| w.run.id), None, "given up: nothing to claim");
     assert_eq!(room.heard(), ["failed"]);
-    let said = room.said();
+    let said = room.talk.said();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].1.starts_with("I gave up on \"poison\" after 5 tries"), "{said:?}");
     // The session is free for the next item.
@@ -393,7 +376,7 @@ fn an_outage_of_the_model_is_no_poison_and_is_told_once() {
     }
     assert!((10..30).contains(&tries), "{tries} tries in an hour, with a growing pause");
     assert_eq!(room.runs(), [RunState::Sleeping], "one run, put down and taken up again");
-    let said = room.said();
+    let said = room.talk.said();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].1.starts_with("I cannot reach the model"), "{said:?}");
     // A new message does not wait for the pause, and takes the old one along.
@@ -410,7 +393,7 @@ fn a_refused_key_is_told_at_once() {
     let room = room(Limits::default());
     room.talk.say("locked out");
     room.talk.turn();
-    let said = room.said();
+    let said = room.talk.said();
     assert!(said.len() == 1 && said[0].1.contains("refuses the key"), "{said:?}");
     assert_eq!(room.heard(), ["delivered"], "kept");
 }
