@@ -33,6 +33,7 @@ pub mod source;
 mod supervise;
 mod text;
 mod tools;
+pub mod web;
 
 pub use connectors::{Address, Command, ConnectLimits, Connectors, Reach, ServerConfig};
 pub use error::{ConfigError, ConnectError};
