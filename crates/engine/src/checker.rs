@@ -4,13 +4,14 @@
 use base::{BodyId, CheckId, OwnerId};
 use domain::draft::{Check, Verdict, check_verdict};
 use domain::event::Trust;
+use domain::schedule::Due;
 use domain::state::{CheckState, ScheduleState};
 use store::check::CheckRun;
 use store::event::NewBody;
 use store::schedule::Schedule;
 use store::{OwnerTx, Result, StoreError};
 
-use crate::timer::{Slot, announce};
+use crate::timer::announce;
 use crate::world::{Call, Health, Read};
 use crate::{Context, assemble, notice};
 
@@ -115,7 +116,7 @@ pub fn record(
                 look.check.words(),
                 format_args!("(now {})", shown(now))
             );
-            announce(cx, tx, &schedule, &slot(&run), &seen)
+            announce(cx, tx, &schedule, &slot(&run, &schedule), &seen)
         }
     }
 }
@@ -138,11 +139,11 @@ fn failed(
     let why = shown(why.to_owned());
     let seen =
         format!("\nA program could not look for you ({why}); what it would have seen is unknown.");
-    announce(cx, tx, schedule, &slot(run), &seen)
+    announce(cx, tx, schedule, &slot(run, schedule), &seen)
 }
 
-fn slot(run: &CheckRun) -> Slot {
-    Slot { at: run.slot, missed: run.missed, late: run.late }
+fn slot(run: &CheckRun, schedule: &Schedule) -> Due {
+    Due { slot: run.slot, missed: run.missed, late: run.late, next: schedule.next_slot }
 }
 
 /// What a text from outside may take of the agent's input.

@@ -5,7 +5,7 @@
 
 use base::{ProposalId, ScheduleId, Timestamp, WaitId};
 use domain::event::{EventKind, Trust};
-use domain::schedule::{Due, Rule, due, local_words, zone};
+use domain::schedule::{Due, Missed, Rule, due, local_words, zone};
 use domain::state::{CheckState, DutyState, ProposalState, ScheduleState, WaitState};
 use store::check::CheckRun;
 use store::proposal::ProposalKind;
@@ -78,13 +78,16 @@ pub fn fire(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ScheduleId) -> Result<()
 
 /// A slot that has come: recorded alone, looked at by a program first, or told to the agent.
 fn slot(cx: &Context, tx: &mut OwnerTx<'_, '_>, schedule: &Schedule, due: &Due) -> Result<()> {
-    if due.late && schedule.run_missed == RunMissed::Skip {
+    let missed = match schedule.run_missed {
+        RunMissed::Once => Missed::Once,
+        RunMissed::Skip => Missed::Skip,
+    };
+    if !due.wakes(missed, tx.now()) {
         tracing::info!(schedule = %schedule.id, "a late slot is skipped, as its owner wishes");
         return Ok(());
     }
     if schedule.check_spec.is_none() {
-        let told = Slot { at: due.slot, missed: due.missed, late: due.late };
-        return announce(cx, tx, schedule, &told, "");
+        return announce(cx, tx, schedule, due, "");
     }
     let check = CheckRun {
         id: cx.id(),
@@ -102,33 +105,26 @@ fn slot(cx: &Context, tx: &mut OwnerTx<'_, '_>, schedule: &Schedule, due: &Due) 
     store::check::insert(tx, &check)
 }
 
-/// A slot that is told to the agent.
-pub(crate) struct Slot {
-    pub at: Timestamp,
-    pub missed: u32,
-    pub late: bool,
-}
-
 /// Wakes the schedule's lane for a slot, once. `seen`: what a program saw when it looked first.
 pub(crate) fn announce(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     schedule: &Schedule,
-    slot: &Slot,
+    due: &Due,
     seen: &str,
 ) -> Result<()> {
     let owner = store::owner::locked(tx)?;
     let zone = zone(&owner.zone).map_err(|e| StoreError::Corrupt(e.to_string()))?;
-    let slot_words = local_words(&zone, slot.at);
+    let slot_words = local_words(&zone, due.slot);
     let prompt = store::event::body_text(tx, schedule.prompt)?;
-    let missed = match slot.missed {
+    let missed = match due.missed {
         0 => String::new(),
-        n => format!(" (stands for {n} earlier ones that were missed)"),
+        1.. => format!(" (stands for {} earlier ones that were missed)", due.missed_words()),
     };
     let text = format!("slot {slot_words}{missed}: {prompt}{seen}");
     let incoming = Incoming {
         source: owner.timer_source,
-        external_id: format!("schedule:{}:{}", schedule.id, slot.at.micros()),
+        external_id: format!("schedule:{}:{}", schedule.id, due.slot.micros()),
         kind: EventKind::ScheduleDue,
         key: None,
         topic: None,
@@ -137,7 +133,7 @@ pub(crate) fn announce(
         links: Vec::new(),
         session: Some(schedule.session),
         duty: Some(schedule.duty),
-        late: slot.late,
+        late: due.late,
     };
     accept(cx, tx, incoming).map(|_| ())
 }

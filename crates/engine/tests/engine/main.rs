@@ -4,9 +4,11 @@
 
 mod context;
 mod hold;
+mod interleave;
 mod look;
 mod outside;
 mod pump;
 mod settings;
 mod support;
 mod worker;
+mod year;
