@@ -54,6 +54,10 @@ fn question(tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result<Option<Questio
         return Ok(None);
     }
     let event = store::event::get(tx, item.event)?;
+    if router::answered(tx, &event)? {
+        router::answer(tx, &event, item.id)?;
+        return Ok(None);
+    }
     let source = store::source::get(tx, event.source)?;
     let mut candidates = Vec::new();
     let mut text = attribute::INSTRUCTION.to_owned();
@@ -129,6 +133,10 @@ pub fn record(
         at: tx.now(),
     };
     store::link::attribute(tx, &attribution)?;
+    // A wait that was registered while the model was asked may have taken it for its answer (EVT-08).
+    if router::answered(tx, &event)? {
+        return router::answer(tx, &event, item.id);
+    }
     let lanes = lanes(tx, &event, &chosen)?;
     if lanes.is_empty() {
         let why = match refused {

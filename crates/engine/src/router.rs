@@ -37,7 +37,7 @@ pub fn route(cx: &Context, tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result
     }
     let event = store::event::get(tx, item.event)?;
     // Before its waits are met now: one that it met earlier was told when it was registered.
-    let met_before = event.kind.is_external() && !store::wait::met_by(tx, event.id)?.is_empty();
+    let met_before = event.kind.is_external() && answered(tx, &event)?;
     let mut lanes = met(tx, &event)?;
     if !event.kind.is_external() {
         return by_kind(cx, tx, &event, item.id, &lanes);
@@ -56,10 +56,7 @@ pub fn route(cx: &Context, tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result
     };
     match place(found) {
         Placement::Lanes => deliver(cx, tx, &event, item.id, &lanes),
-        Placement::Answered => {
-            let reason = "it answered a wait at the moment that was registered";
-            apply(tx, event.id, item.id, Route::Record { reason })
-        }
+        Placement::Answered => answer(tx, &event, item.id),
         Placement::Late => {
             let reason = "late: what waited for it has ended";
             apply(tx, event.id, item.id, Route::Record { reason })
@@ -69,6 +66,17 @@ pub fn route(cx: &Context, tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result
             unclaimed(cx, tx, &event, item.id, dial, "it concerns no duty")
         }
     }
+}
+
+/// Whether an event that no lane has yet has met a wait: when that was registered.
+pub(crate) fn answered(tx: &mut OwnerTx<'_, '_>, event: &Event) -> Result<bool> {
+    Ok(!store::wait::met_by(tx, event.id)?.is_empty())
+}
+
+/// Records an event that has answered a wait already: the run that registered it has been told.
+pub(crate) fn answer(tx: &mut OwnerTx<'_, '_>, event: &Event, item: WorkItemId) -> Result<()> {
+    let reason = "it answered a wait at the moment that was registered";
+    apply(tx, event.id, item, Route::Record { reason })
 }
 
 /// One matter that an event concerns.
