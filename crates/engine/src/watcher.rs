@@ -41,7 +41,7 @@ pub async fn claim(cx: &Context, owner: OwnerId, id: SourceId) -> Result<Option<
 /// Looks; a failure is a text with the remedy.
 pub async fn look(cx: &Context, source: &Source) -> std::result::Result<Look, String> {
     let config = source.config.as_deref().unwrap_or_default();
-    let looking = cx.world.look(config, source.cursor.as_deref());
+    let looking = cx.world.look(config, source.cursor.as_deref(), cx.clock.now());
     let looked = within(cx.limits.tool_call_ms, looking).await;
     looked.unwrap_or_else(|| Err("it did not answer in time; it is tried again".into()))
 }
