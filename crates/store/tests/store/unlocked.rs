@@ -285,21 +285,26 @@ fn a_wait_under_way_sees_what_is_committed_beside_it() {
 
 #[test]
 fn whoever_is_first_no_wait_misses_the_event_that_comes_at_the_same_moment() {
-    const ROUNDS: usize = 25;
+    const ROUNDS: usize = 24;
     each_engine(|h| {
         for round in 0..ROUNDS {
             let (delivery, wait) = wait_for(&h, &format!("round {round}"));
             let (event, id, key) = (delivery.event.id, wait.id, wait.key.clone());
-            let start = Barrier::new(2);
+            // The wait is registered while the event is accepted, while it is routed, or after that.
+            let begins = round % 3;
+            let (begin, may_begin) = channel();
             std::thread::scope(|scope| {
-                let (h, start) = (&h, &start);
+                let h = &h;
                 scope.spawn(move || {
-                    start.wait();
+                    let reached = |point| (point == begins).then(|| begin.send(()).unwrap());
+                    reached(0);
                     h.unowned(move |tx| delivery.accept(tx)).unwrap();
+                    reached(1);
                     h.write(move |tx| meet(tx, &key, event)).unwrap();
+                    reached(2);
                 });
                 scope.spawn(move || {
-                    start.wait();
+                    may_begin.recv().unwrap();
                     h.write(move |tx| register(tx, wait)).unwrap();
                 });
             });
