@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use base::Timestamp;
 use engine::world::{Call, Health, Level, Look, Need, Read, Slow, World};
 use serde_json::{Map, Value};
 use testkit::price_feed::PriceFeed;
@@ -61,6 +62,7 @@ impl World for SimWorld {
         &'a self,
         _config: &'a str,
         _cursor: Option<&'a str>,
+        _now: Timestamp,
     ) -> Slow<'a, Result<Look, String>> {
         Box::pin(async { Err("there is no such source here".to_owned()) })
     }
