@@ -1,6 +1,6 @@
 //! Events and bodies: what came in, and the content of people and of outside.
 
-use base::{BodyId, Digest, DutyId, EventId, OwnerId, SessionId, SourceId, Timestamp};
+use base::{BodyId, Digest, DutyId, EventId, OwnerId, RunId, SessionId, SourceId, Timestamp};
 use domain::event::{EventKind, Trust};
 
 use crate::error::{Result, StoreError};
@@ -79,6 +79,7 @@ statements! { "event":
     BY_ID = hot select Event, "WHERE id = $1";
     BY_EXTERNAL = hot select Event, "WHERE source = $1 AND external_id = $2";
     BY_KEY = hot select Event, "WHERE owner = $1 AND kind = $2 AND key = $3 AND received_at >= $4
+          AND NOT EXISTS (SELECT 1 FROM work_item w WHERE w.event = event.id AND w.run = $5)
         ORDER BY received_at, id LIMIT 1";
     DISPOSE = hot "UPDATE event SET disposition = $2, handled_at = $3
         WHERE id = $1 AND disposition IS NULL";
@@ -207,15 +208,17 @@ pub fn by_external(tx: &mut Tx<'_>, source: SourceId, external_id: &str) -> Resu
     tx.one(&BY_EXTERNAL, params![source, external_id])
 }
 
-/// The first event with a key that came at or after `since`: for waits that are registered late.
+/// The first event with a key that came at or after `since`: for waits that are registered late. What
+/// stands in the input of `run`, which registers the wait, is no answer to it: it is what led to it.
 pub fn by_key(
     tx: &mut OwnerTx<'_, '_>,
     kind: &str,
     key: &str,
     since: Timestamp,
+    run: RunId,
 ) -> Result<Option<Event>> {
     let owner = tx.owner();
-    tx.one(&BY_KEY, params![owner, kind, key, since])
+    tx.one(&BY_KEY, params![owner, kind, key, since, run])
 }
 
 /// An owner's events before an instant, newest first.

@@ -63,8 +63,9 @@ pub(super) fn register(
         None => work.run.started_at,
     };
     // What it waits for may have come already (EVT-08): then it is born satisfied and wakes nobody,
-    // because this very turn is told.
-    let met = store::event::by_key(tx, &kind, &key, since)?;
+    // because this very turn is told. What the turn has in its input does not count: whoever was woken
+    // by an event and awaits another one of its key would be met by the first for ever.
+    let met = store::event::by_key(tx, &kind, &key, since, work.run.id)?;
     let wait = Wait {
         id,
         owner: tx.owner(),

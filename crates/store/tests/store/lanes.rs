@@ -81,7 +81,8 @@ fn an_event_is_disposed_of_once_and_found_by_its_key() {
         assert_eq!([dispose("handled"), dispose("again")], [once.clone(), once]);
         assert_eq!(h.read(move |tx| store::event::unhandled(tx, owner)), Ok(1));
         let by_key = |kind: &'static str, key: &'static str, since| {
-            let found = h.write(move |tx| store::event::by_key(tx, kind, key, since)).unwrap();
+            let run = h.id();
+            let found = h.write(move |tx| store::event::by_key(tx, kind, key, since, run)).unwrap();
             found.map(|event| event.id)
         };
         let message = EventKind::UserMessage.word();
