@@ -13,7 +13,7 @@ use store::schedule::{RunMissed, Schedule};
 use store::{OwnerTx, Result, StoreError};
 
 use crate::intake::{Content, Incoming, accept};
-use crate::{Context, notice};
+use crate::{Context, notice, router};
 
 const BATCH: i64 = 64;
 
@@ -138,10 +138,17 @@ pub(crate) fn announce(
     accept(cx, tx, incoming).map(|_| ())
 }
 
-/// Ends one wait whose due time has passed.
+/// Ends one wait whose due time has passed. An answer that has come and that the router has not got to
+/// is an answer all the same, so it is routed first and the wait is met (EVT-06).
 pub fn time_out(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: WaitId) -> Result<()> {
     let wait = store::wait::get(tx, id)?;
-    if wait.due_at > tx.now() || !store::wait::end(tx, id, WaitState::TimedOut, None)? {
+    if wait.due_at > tx.now() || wait.state != WaitState::Open {
+        return Ok(());
+    }
+    if let Some(answer) = store::work_item::unrouted_for(tx, &wait.kind, &wait.key)? {
+        router::route(cx, tx, answer)?;
+    }
+    if !store::wait::end(tx, id, WaitState::TimedOut, None)? {
         return Ok(());
     }
     let owner = store::owner::locked(tx)?;

@@ -46,6 +46,9 @@ statements! { "work_item":
     BY_EVENT = hot select WorkItem, "WHERE event = $1";
     UNROUTED = hot "SELECT owner, id FROM work_item WHERE state = 'unrouted'
         ORDER BY created_at, id LIMIT $1";
+    UNROUTED_FOR = hot "SELECT w.id FROM event e JOIN work_item w ON w.event = e.id
+        WHERE e.owner = $1 AND e.kind = $2 AND e.key = $3 AND w.state = 'unrouted'
+        ORDER BY e.received_at, e.id LIMIT 1";
     BY_ID = hot select WorkItem, "WHERE id = $1";
     ENQUEUE = hot "UPDATE work_item SET session = $2, class = $3, state = $4, attempts = 0,
           moved_at = $5
@@ -101,6 +104,13 @@ pub fn get(tx: &mut Tx<'_>, id: WorkItemId) -> Result<WorkItem> {
 pub fn unrouted(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<(OwnerId, WorkItemId)>> {
     let rows = tx.rows(&UNROUTED, params![limit])?;
     rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+}
+
+/// The first item with a kind and key that nobody has routed: an answer that has come.
+pub fn unrouted_for(tx: &mut OwnerTx<'_, '_>, kind: &str, key: &str) -> Result<Option<WorkItemId>> {
+    let owner = tx.owner();
+    let row = tx.row(&UNROUTED_FOR, params![owner, kind, key])?;
+    row.map(|row| row.get(0)).transpose()
 }
 
 /// Puts an item into a session's queue, or beside it to be read along. `false`: somebody else did.
