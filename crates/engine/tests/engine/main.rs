@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
+mod chance;
 mod context;
+mod flood;
 mod hold;
 mod interleave;
 mod look;

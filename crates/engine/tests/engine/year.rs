@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::interleave::{Rng, Scratch};
+use crate::chance::{Rng, Scratch};
 use crate::support::{Talk, now};
 use base::{Clock as _, Limits, ScheduleId, SessionId, Timestamp};
 use domain::event::EventKind;
