@@ -185,7 +185,8 @@ const KIND: EventKind = EventKind::Webhook;
 /// What the tool layer does: looks for an event that is there already, else leaves a wait open.
 fn register(tx: &mut OwnerTx<'_, '_>, mut wait: Wait) -> store::Result<Option<EventId>> {
     let since = wait.created_at;
-    let found = store::event::by_key(tx, KIND.word(), &wait.key, since)?.map(|event| event.id);
+    let found =
+        store::event::by_key(tx, KIND.word(), &wait.key, since, wait.run)?.map(|event| event.id);
     if found.is_some() {
         (wait.state, wait.satisfied_by) = (WaitState::Satisfied, found);
     }
@@ -259,7 +260,7 @@ fn a_wait_under_way_sees_what_is_committed_beside_it() {
         let (go, may_go) = channel::<()>();
         let registering = h.store.write(h.owner, uuid(&h), move |tx| {
             let since = wait.created_at;
-            assert_eq!(store::event::by_key(tx, KIND.word(), &wait.key, since)?, None);
+            assert_eq!(store::event::by_key(tx, KIND.word(), &wait.key, since, wait.run)?, None);
             looked.send(()).unwrap();
             may_go.recv().unwrap();
             register(tx, wait)
