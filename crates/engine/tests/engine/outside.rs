@@ -316,6 +316,22 @@ fn one_event_may_concern_several_matters_and_each_lane_reads_it_once() {
 }
 
 #[test]
+fn a_lane_that_only_listens_is_not_woken_by_an_event_of_another_one() {
+    let desk = desk();
+    let hub = desk.source("webhook", "hub");
+    let (_, loud) = desk.duty("subscribe to hub for x, wake");
+    let (_, quiet) = desk.duty("subscribe to hub for x, background");
+    let (_, other) = desk.duty("subscribe to hub for x, background");
+    desk.comes(hub, found("1", None, Some("x"), "one"));
+    desk.talk.clock.advance_ms(2_000);
+    assert_eq!(desk.claimable(), [loud]);
+    for lane in [quiet, other] {
+        let along = desk.talk.read(move |tx, _| store::work_item::background(tx, lane, 9));
+        assert_eq!(along.len(), 1);
+    }
+}
+
+#[test]
 fn the_small_model_chooses_among_the_routers_candidates_only() {
     let mut desk = desk();
     let hub = desk.source("webhook", "hub");
