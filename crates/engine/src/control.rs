@@ -6,7 +6,7 @@ mod settings;
 mod sources;
 
 use base::{DeviceId, Digest, ProposalId};
-use domain::draft::Draft;
+use domain::draft::{Draft, Wakeup};
 use domain::event::{EventKind, Trust};
 use domain::schedule::{Missed, zone};
 use domain::state::{DutyState, ProposalState, ScheduleState, SubscriptionState, TaskVersionState};
@@ -174,47 +174,61 @@ fn start(
     store::session::insert(tx, &lane)?;
     store::duty::insert(tx, &duty, &version)?;
     for wakeup in &draft.schedules {
-        let next_slot =
-            wakeup.rule.next_after(&zone_of(tx)?, now).map_err(|e| corrupt(e.to_string()))?;
-        let prompt = text_body(cx, proposal, wakeup.prompt.clone());
-        let check = match &wakeup.check {
-            None => None,
-            Some(check) => {
-                let text = serde_json::to_string(check).map_err(|e| corrupt(e.to_string()))?;
-                Some(text_body(cx, proposal, text))
-            }
-        };
-        let schedule = Schedule {
-            id: cx.id(),
-            owner,
-            duty: duty.id,
-            task_version: version.id,
-            session: lane.id,
-            rule: serde_json::to_string(&wakeup.rule).map_err(|e| corrupt(e.to_string()))?,
-            prompt: prompt.id,
-            run_missed: match wakeup.run_missed {
-                Missed::Once => RunMissed::Once,
-                Missed::Skip => RunMissed::Skip,
-            },
-            check_spec: check.as_ref().map(|check| check.id),
-            check_last: None,
-            next_slot,
-            last_slot: None,
-            last_late: false,
-            until_at,
-            state: ScheduleState::Active,
-            created_at: now,
-            moved_at: now,
-        };
-        store::event::put_body(tx, prompt)?;
-        if let Some(check) = check {
-            store::event::put_body(tx, check)?;
-        }
-        store::schedule::insert(tx, &schedule)?;
+        schedule(cx, tx, proposal, &version, &duty, wakeup)?;
     }
     subscribe(cx, tx, proposal, &duty, &version, &draft)?;
     let text = String::from_utf8_lossy(&bytes);
     tools::of_delegation(cx, tx, (lane.id, version.id, proposal.run), &text)
+}
+
+/// Makes one of the draft's schedules.
+fn schedule(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    proposal: &Proposal,
+    version: &TaskVersion,
+    duty: &Duty,
+    wakeup: &Wakeup,
+) -> Result<()> {
+    let corrupt = |e: String| StoreError::Corrupt(format!("proposal {}: {e}", proposal.id));
+    let now = tx.now();
+    let next_slot =
+        wakeup.rule.next_after(&zone_of(tx)?, now).map_err(|e| corrupt(e.to_string()))?;
+    let prompt = text_body(cx, proposal, wakeup.prompt.clone());
+    let check = match &wakeup.check {
+        None => None,
+        Some(check) => {
+            let text = serde_json::to_string(check).map_err(|e| corrupt(e.to_string()))?;
+            Some(text_body(cx, proposal, text))
+        }
+    };
+    let schedule = Schedule {
+        id: cx.id(),
+        owner: duty.owner,
+        duty: duty.id,
+        task_version: version.id,
+        session: duty.session,
+        rule: serde_json::to_string(&wakeup.rule).map_err(|e| corrupt(e.to_string()))?,
+        prompt: prompt.id,
+        run_missed: match wakeup.run_missed {
+            Missed::Once => RunMissed::Once,
+            Missed::Skip => RunMissed::Skip,
+        },
+        check_spec: check.as_ref().map(|check| check.id),
+        check_last: None,
+        next_slot,
+        last_slot: None,
+        last_late: false,
+        until_at: version.until_at,
+        state: ScheduleState::Active,
+        created_at: now,
+        moved_at: now,
+    };
+    store::event::put_body(tx, prompt)?;
+    if let Some(check) = check {
+        store::event::put_body(tx, check)?;
+    }
+    store::schedule::insert(tx, &schedule)
 }
 
 /// Makes the draft's subscriptions. A source that is gone by now is left out: nothing comes from it.

@@ -13,7 +13,7 @@ use store::{OwnerTx, Result};
 use uuid::Uuid;
 
 use crate::Context;
-use crate::intake::{Content, Incoming, accept};
+use crate::intake::{Content, Incoming, Receipt, accept};
 use crate::pump::each;
 
 const BATCH: i64 = 64;
@@ -167,7 +167,9 @@ pub(crate) fn deliver(
         link(tx, event, lane)?;
         if !told.contains(&lane.session) {
             told.push(lane.session);
-            relate(cx, tx, event, lane)?;
+            // A lane that two subscriptions cover is woken if one of them wakes.
+            let wakes = |other: &&Lane| other.session == lane.session && other.mode == Mode::Wake;
+            relate(cx, tx, event, lanes.iter().find(wakes).unwrap_or(lane))?;
         }
     }
     apply(tx, event.id, item, Route::Enqueue { session: first.session, class: class(first.mode) })
@@ -193,11 +195,12 @@ fn link(tx: &mut OwnerTx<'_, '_>, event: &Event, lane: &Lane) -> Result<()> {
     store::link::insert(tx, &link)
 }
 
-/// Tells a lane of an event that itself went to another one.
+/// Tells a lane of an event that itself went to another one, and puts that into its queue at once: how
+/// it enters is known here alone.
 fn relate(cx: &Context, tx: &mut OwnerTx<'_, '_>, event: &Event, lane: &Lane) -> Result<()> {
-    let kind = match lane.how {
-        How::Wait => EventKind::WaitSatisfied,
-        How::Subscription | How::Attribution | How::Dial => EventKind::Related,
+    let (kind, class) = match lane.how {
+        How::Wait => (EventKind::WaitSatisfied, Class::Timer),
+        How::Subscription | How::Attribution | How::Dial => (EventKind::Related, class(lane.mode)),
     };
     let incoming = Incoming {
         source: store::owner::locked(tx)?.timer_source,
@@ -212,7 +215,10 @@ fn relate(cx: &Context, tx: &mut OwnerTx<'_, '_>, event: &Event, lane: &Lane) ->
         duty: lane.duty,
         late: event.late,
     };
-    accept(cx, tx, incoming).map(|_| ())
+    if let Receipt::New { event, item } = accept(cx, tx, incoming)? {
+        apply(tx, event, item, Route::Enqueue { session: lane.session, class })?;
+    }
+    Ok(())
 }
 
 /// The URLs that the ingress found in an event.

@@ -112,8 +112,10 @@ fn matter(matter: &Matter) -> String {
 }
 
 fn queued(item: &Item, at: &impl Fn(Timestamp) -> String) -> String {
-    let class = item.class.map_or("unrouted", |class| class.word());
-    let mut line = format!("In the queue as {class}");
+    let mut line = match item.class {
+        Some(class) => format!("In the queue as {}", class.word()),
+        None => "In no queue".to_owned(),
+    };
     let times = [("delivered", item.delivered_at), ("read", item.read_at), ("done", item.done_at)];
     for (name, time) in times {
         if let Some(time) = time {

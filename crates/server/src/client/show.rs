@@ -286,8 +286,11 @@ pub fn devices(devices: &[Device], times: &Times) -> String {
 pub fn settings(me: &Me) -> String {
     let cap = me.month.cap_micro_usd.map_or_else(|| "no cap".into(), |cap| format!("of {cap}"));
     let (name, zone, spent) = (plain(&me.name), plain(&me.zone), me.month.micro_usd);
-    let dial = plain(&me.dial);
-    format!("Name   {name}\nZone   {zone}\nMonth  {spent} {cap}\nDial   {dial}\n")
+    let dial = match me.dial.as_str() {
+        "" => String::new(),
+        dial => format!("Dial   {}\n", plain(dial)),
+    };
+    format!("Name   {name}\nZone   {zone}\nMonth  {spent} {cap}\n{dial}")
 }
 
 fn conditions(text: &mut String, conditions: &[Condition]) {

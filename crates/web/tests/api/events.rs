@@ -67,7 +67,7 @@ fn the_chain_of_an_event_that_concerns_nothing_ends_in_a_note() {
         words(&trace(&server, &device, &event)),
         [
             received,
-            "In the queue as unrouted; the router has not looked at it.",
+            "In no queue; the router has not looked at it.",
             "Not handled yet.",
         ]
     );
@@ -78,7 +78,7 @@ fn the_chain_of_an_event_that_concerns_nothing_ends_in_a_note() {
         [
             received,
             "It belongs to no duty.",
-            "In the queue as unrouted, done Monday 2026-11-30 09:00.",
+            "In no queue, done Monday 2026-11-30 09:00.",
             "Noted with the dial on observe: webhook came from shop (order.paid); it concerns no duty; \
              it would look, remind, ask, prepare; disturbs only if the run that looks at it has \
              something to decide or to use; more is released by the user, for everything beyond that.",
