@@ -12,8 +12,12 @@ use tokio::task::JoinSet;
 use crate::error::{ConfigError, ConnectError};
 use crate::manifest::{Manifest, ToolRule};
 use crate::mcp::Connection;
-use crate::supervise::Server;
+use crate::supervise::{BuiltIn, Provider, Server};
 use crate::tools::{ReadTool, Refusal, ToolAnswer, ToolEntry, ToolSchema, Wanted, near_names};
+use crate::web::Web;
+
+/// The name of the built-in connector.
+const WEB: &str = "web";
 
 /// One connector of the configuration.
 #[derive(Debug, Clone)]
@@ -121,8 +125,9 @@ impl From<&base::Limits> for ConnectLimits {
 /// All connectors of one process. Nothing is started until a tool is used.
 #[derive(Debug)]
 pub struct Connectors {
-    servers: BTreeMap<String, Arc<Server>>,
+    providers: BTreeMap<String, Provider>,
     entries: Vec<ToolEntry>,
+    limits: ConnectLimits,
 }
 
 impl Connectors {
@@ -131,8 +136,8 @@ impl Connectors {
     /// # Errors
     /// [`ConfigError`] for a name that is not usable or used twice, and for an address that is none.
     pub fn new(configs: Vec<ServerConfig>, limits: ConnectLimits) -> Result<Self, ConfigError> {
-        let mut servers = BTreeMap::new();
-        let mut entries = Vec::new();
+        let mut connectors =
+            Connectors { providers: BTreeMap::new(), entries: Vec::new(), limits: limits.clone() };
         for config in configs {
             let name = config.name.clone();
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
@@ -140,18 +145,34 @@ impl Connectors {
                 return Err(ConfigError::Name { name });
             }
             Connection::check(&config, &limits)?;
-            entries.extend(config.manifest.tools().map(|(tool, rule)| ToolEntry {
-                name: format!("{name}.{tool}"),
-                effect: rule.effect,
-                description: rule.description.clone(),
-            }));
-            let server = Arc::new(Server::new(config, limits.clone()));
-            if servers.insert(name.clone(), server).is_some() {
-                return Err(ConfigError::Twice { name });
-            }
+            let server = Server::new(config, limits.clone());
+            connectors.add(name, Provider::Server(Arc::new(server)))?;
         }
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Connectors { servers, entries })
+        Ok(connectors)
+    }
+
+    /// Adds the built-in connector `web`.
+    ///
+    /// # Errors
+    /// [`ConfigError::Twice`] if a configured connector has its name.
+    pub fn with_web(mut self, web: Web) -> Result<Self, ConfigError> {
+        let built_in = BuiltIn::new(web, &self.limits)
+            .map_err(|problem| ConfigError::BuiltIn { name: WEB.to_owned(), problem })?;
+        self.add(WEB.to_owned(), Provider::Web(Arc::new(built_in)))?;
+        Ok(self)
+    }
+
+    fn add(&mut self, name: String, provider: Provider) -> Result<(), ConfigError> {
+        self.entries.extend(provider.manifest().tools().map(|(tool, rule)| ToolEntry {
+            name: format!("{name}.{tool}"),
+            effect: rule.effect,
+            description: rule.description.clone(),
+        }));
+        self.entries.sort_by(|a, b| a.name.cmp(&b.name));
+        match self.providers.insert(name.clone(), provider) {
+            None => Ok(()),
+            Some(_) => Err(ConfigError::Twice { name }),
+        }
     }
 
     /// Every tool of every manifest, sorted by name. The same for the life of the process, whatever
@@ -177,7 +198,10 @@ impl Connectors {
     /// The connector that stands for a host or for a host above it, if its manifest says so. While
     /// that connector is broken there is no way round it through the web (TOOL-08).
     pub fn stands_for(&self, host: &str) -> Option<&str> {
-        self.servers.values().find(|s| s.manifest().covers(host)).map(|server| server.name())
+        self.providers
+            .values()
+            .find(|provider| provider.manifest().covers(host))
+            .map(Provider::name)
     }
 
     /// The manifest entry of a tool, for whoever freezes an action.
@@ -187,7 +211,7 @@ impl Connectors {
 
     /// The manifest of one connector.
     pub fn manifest(&self, server: &str) -> Option<&Manifest> {
-        self.servers.get(server).map(|server| server.manifest())
+        self.providers.get(server).map(Provider::manifest)
     }
 
     /// What arguments a tool takes, whatever its effect. Starts the server if need be; asked of it
@@ -217,9 +241,9 @@ impl Connectors {
     /// than the slowest one; sorted by name.
     pub async fn check(&self) -> Vec<(String, Result<(), ConnectError>)> {
         let mut checks = JoinSet::new();
-        for (name, server) in &self.servers {
-            let (name, server) = (name.clone(), Arc::clone(server));
-            checks.spawn(async move { (name, server.check().await) });
+        for (name, provider) in &self.providers {
+            let (name, provider) = (name.clone(), provider.clone());
+            checks.spawn(async move { (name, provider.check().await) });
         }
         let mut results = checks.join_all().await;
         results.sort_by(|a, b| a.0.cmp(&b.0));
@@ -230,17 +254,17 @@ impl Connectors {
     /// calls are refused.
     pub async fn shutdown(&self) {
         let mut ends = JoinSet::new();
-        for server in self.servers.values() {
-            let server = Arc::clone(server);
-            ends.spawn(async move { server.shutdown().await });
+        for provider in self.providers.values() {
+            let provider = provider.clone();
+            ends.spawn(async move { provider.shutdown().await });
         }
         ends.join_all().await;
     }
 
     /// The server, the tool's name there, and its rule.
-    fn find<'a, 'n>(&'a self, name: &'n str) -> Option<(&'a Arc<Server>, &'n str, &'a ToolRule)> {
+    fn find<'a, 'n>(&'a self, name: &'n str) -> Option<(&'a Provider, &'n str, &'a ToolRule)> {
         let (server, tool) = name.split_once('.')?;
-        let server = self.servers.get(server)?;
+        let server = self.providers.get(server)?;
         Some((server, tool, server.manifest().tool(tool)?))
     }
 }

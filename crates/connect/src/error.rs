@@ -1,5 +1,7 @@
 //! What can go wrong with a connector; each text says what to do next.
 
+use crate::manifest::ManifestError;
+
 /// Why the connectors' configuration was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -18,6 +20,14 @@ pub enum ConfigError {
         name: String,
         /// What is wrong with it.
         problem: String,
+    },
+    /// The manifest of a built-in connector is not sound.
+    #[error("built-in connector `{name}`: {problem}; this build is broken, install a released one")]
+    BuiltIn {
+        /// The connector.
+        name: String,
+        /// What is wrong with its manifest.
+        problem: ManifestError,
     },
     /// Two servers of one name.
     #[error("two connectors are named `{name}`; give one of them another name")]
@@ -197,8 +207,8 @@ pub enum ConnectError {
     /// round it meanwhile (TOOL-08).
     #[error(
         "connector `{server}` refuses the key it was given: {reason}. Do not try another way to the \
-             same service; tell the person, who can put a valid key into the configuration (mcp.key_env \
-             or mcp.key_file, or mcp.env for a program) and start again"
+             same service; tell the person, who can put a valid key into the configuration (for a tool \
+             server mcp.key_env or mcp.key_file, or mcp.env of a program) and start again"
     )]
     Authentication {
         /// The connector.

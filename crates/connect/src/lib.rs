@@ -1,8 +1,9 @@
 //! The outside world, as tools with known effects.
 //!
 //! A **connector** is a server that speaks MCP, as a process of ours over stdio or at an address over
-//! HTTP, together with a **manifest** that says what each of its tools does to the world (DESIGN section 6). [`Connectors`] lists the tools
-//! of all manifests, fetches a tool's schema when it is asked for, and calls tools that only read.
+//! HTTP, together with a **manifest** that says what each of its tools does to the world (DESIGN
+//! section 6). [`Connectors`] lists the tools of all manifests, fetches a tool's schema when it is
+//! asked for, and calls tools that only read.
 //!
 //! What is absent: SQL, models, duties and the engine are unknown here. Nothing in this crate can
 //! send an action: the only thing that [`Connectors::call`] takes is a [`ReadTool`], and the only

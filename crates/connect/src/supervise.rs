@@ -11,11 +11,146 @@ use tokio::time::{Instant, timeout};
 
 use crate::connectors::{ConnectLimits, ServerConfig};
 use crate::error::ConnectError;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, ManifestError, ToolRule};
 use crate::mcp::{Connection, refuses_key};
 use crate::objects::{Found, issued};
 use crate::text::cut;
 use crate::tools::{Level, ToolAnswer, ToolSchema};
+use crate::web::{WEB_MANIFEST, Web, WebError};
+
+/// Whoever answers the calls of one connector.
+#[derive(Debug, Clone)]
+pub(crate) enum Provider {
+    /// A configured server.
+    Server(Arc<Server>),
+    /// The web, which needs no server.
+    Web(Arc<BuiltIn>),
+}
+
+impl Provider {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Provider::Server(server) => server.name(),
+            Provider::Web(_) => "web",
+        }
+    }
+
+    pub(crate) fn manifest(&self) -> &Manifest {
+        match self {
+            Provider::Server(server) => server.manifest(),
+            Provider::Web(built_in) => &built_in.manifest,
+        }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        limit: Duration,
+    ) -> Result<ToolAnswer, ConnectError> {
+        match self {
+            Provider::Server(server) => server.call(tool, arguments, limit).await,
+            Provider::Web(built_in) => built_in.call(tool, &arguments, limit).await,
+        }
+    }
+
+    pub(crate) async fn schema(
+        &self,
+        tool: &str,
+        description: &str,
+    ) -> Result<ToolSchema, ConnectError> {
+        match self {
+            Provider::Server(server) => server.schema(tool, description).await,
+            Provider::Web(_) => built_in_schema(tool, description),
+        }
+    }
+
+    pub(crate) async fn check(&self) -> Result<(), ConnectError> {
+        match self {
+            Provider::Server(server) => server.check().await,
+            Provider::Web(built_in) => built_in
+                .manifest
+                .tools()
+                .try_for_each(|(tool, _)| built_in_schema(tool, "").map(|_schema| ())),
+        }
+    }
+
+    pub(crate) async fn shutdown(&self) {
+        match self {
+            Provider::Server(server) => server.shutdown().await,
+            Provider::Web(_) => {}
+        }
+    }
+}
+
+fn built_in_schema(tool: &str, description: &str) -> Result<ToolSchema, ConnectError> {
+    let name = format!("web.{tool}");
+    match Web::parameters(tool) {
+        Some(parameters) => {
+            Ok(ToolSchema { name, description: description.to_owned(), parameters })
+        }
+        None => Err(ConnectError::NotOffered { tool: name }),
+    }
+}
+
+/// The web with what its manifest says about it.
+pub(crate) struct BuiltIn {
+    web: Web,
+    manifest: Manifest,
+    text_bytes_max: usize,
+    in_flight_max: usize,
+    places: Semaphore,
+}
+
+impl fmt::Debug for BuiltIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BuiltIn").field("manifest", &self.manifest.digest()).finish_non_exhaustive()
+    }
+}
+
+impl BuiltIn {
+    pub(crate) fn new(web: Web, limits: &ConnectLimits) -> Result<BuiltIn, ManifestError> {
+        let in_flight_max = limits.in_flight_max.max(1);
+        Ok(BuiltIn {
+            web,
+            manifest: Manifest::parse(WEB_MANIFEST)?,
+            text_bytes_max: limits.text_bytes_max,
+            in_flight_max,
+            places: Semaphore::new(in_flight_max),
+        })
+    }
+
+    async fn call(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        limit: Duration,
+    ) -> Result<ToolAnswer, ConnectError> {
+        let server = || "web".to_owned();
+        let busy = ConnectError::Busy { server: server(), in_flight: self.in_flight_max };
+        // The semaphore is never closed, so only the limit can make this fail.
+        let place = timeout(limit, self.places.acquire()).await;
+        let _place = place.ok().and_then(Result::ok).ok_or(busy)?;
+        let name = format!("web.{tool}");
+        let answer = self.web.call(tool, arguments, limit).await.map_err(|error| match error {
+            WebError::UnknownTool { .. } => ConnectError::NotOffered { tool: name },
+            WebError::Arguments { reason, .. } => {
+                ConnectError::Rejected { tool: name, code: -32_602, message: reason }
+            }
+            WebError::TimedOut { limit_ms, .. } => ConnectError::TimedOut { tool: name, limit_ms },
+            WebError::Authentication => ConnectError::Authentication {
+                server: server(),
+                reason: "the search provider does not accept it".to_owned(),
+            },
+        })?;
+        // A page is named by the address it came from in the end.
+        let source = answer.data.get("final_url").and_then(Value::as_str).unwrap_or(tool);
+        let provenance = format!("web:{source}");
+        let (text, is_error) = (answer.text, answer.is_error);
+        let said = Said { text, is_error, provenance, level: Level::Web };
+        Ok(said.answer(self.manifest.tool(tool), self.text_bytes_max, || Some(answer.data)))
+    }
+}
 
 /// A configured server and, while it runs, the connection to its process.
 pub(crate) struct Server {
@@ -103,19 +238,13 @@ impl Server {
                 reason: text,
             });
         }
-        let issues = self.manifest().tool(tool).map(|rule| &rule.issues);
-        let found = match issues.filter(|issues| !issues.is_empty() && !is_error) {
-            Some(issues) => issued(issues, answer.data().as_ref()),
-            None => Found::default(),
-        };
-        let room = self.limits.text_bytes_max.saturating_sub(found.notes.len());
-        Ok(ToolAnswer {
-            text: cut(text, room) + &found.notes,
+        let said = Said {
+            text,
             is_error,
             provenance: format!("mcp:{}.{tool}", self.name()),
             level: Level::Connector,
-            issued: found.issued,
-        })
+        };
+        Ok(said.answer(self.manifest().tool(tool), self.limits.text_bytes_max, || answer.data()))
     }
 
     pub(crate) async fn schema(
@@ -243,6 +372,34 @@ impl Server {
                 | ConnectError::ShutDown { .. },
             ) => {}
         }
+    }
+}
+
+/// An answer before its ids are taken out and its text is cut.
+struct Said {
+    text: String,
+    is_error: bool,
+    provenance: String,
+    level: Level,
+}
+
+impl Said {
+    /// A failure issues nothing; `data` is asked for only if the rule issues something.
+    fn answer(
+        self,
+        rule: Option<&ToolRule>,
+        text_bytes_max: usize,
+        data: impl FnOnce() -> Option<Value>,
+    ) -> ToolAnswer {
+        let Said { text, is_error, provenance, level } = self;
+        let issues = rule.map(|rule| &rule.issues);
+        let found = match issues.filter(|issues| !issues.is_empty() && !is_error) {
+            Some(issues) => issued(issues, data().as_ref()),
+            None => Found::default(),
+        };
+        let room = text_bytes_max.saturating_sub(found.notes.len());
+        let text = cut(text, room) + &found.notes;
+        ToolAnswer { text, is_error, provenance, level, issued: found.issued }
     }
 }
 

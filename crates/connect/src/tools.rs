@@ -1,12 +1,10 @@
 //! The tools of all connectors as the agent sees them, and the handle that a direct call needs.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
 use crate::manifest::{Effect, ToolRule};
 use crate::objects::id_of;
-use crate::supervise::Server;
+use crate::supervise::Provider;
 use crate::text::cut;
 
 /// Ids that the arguments of one call may name.
@@ -95,12 +93,12 @@ pub struct Wanted {
 impl Wanted {
     /// Checks what can be checked without records: the effect, and that ids are ids.
     pub(crate) fn new(
-        server: &Arc<Server>,
+        provider: &Provider,
         tool: &str,
         rule: &ToolRule,
         arguments: Map<String, Value>,
     ) -> Result<Wanted, Refusal> {
-        let name = || format!("{}.{tool}", server.name());
+        let name = || format!("{}.{tool}", provider.name());
         let release = || Refusal::NeedsRelease {
             tool: name(),
             effect: rule.effect,
@@ -136,7 +134,7 @@ impl Wanted {
         if needs.len() > NEEDS_MAX {
             return Err(Refusal::TooManyIds { tool: name(), ids: needs.len() });
         }
-        let call = ReadTool { server: Arc::clone(server), tool: tool.to_owned(), arguments };
+        let call = ReadTool { provider: provider.clone(), tool: tool.to_owned(), arguments };
         Ok(Wanted { call, needs, reveals: rule.reveals.clone() })
     }
 
@@ -186,8 +184,8 @@ fn ids_in(value: &Value) -> Option<Vec<String>> {
 /// issued; [`crate::Connectors::call`] consumes it. It can not be made elsewhere:
 ///
 /// ```compile_fail,E0451
-/// fn forge(server: std::sync::Arc<()>) -> connect::ReadTool {
-///     connect::ReadTool { server: todo!(), tool: "buy".into(), arguments: Default::default() }
+/// fn forge() -> connect::ReadTool {
+///     connect::ReadTool { provider: todo!(), tool: "buy".into(), arguments: Default::default() }
 /// }
 /// ```
 ///
@@ -216,7 +214,7 @@ fn ids_in(value: &Value) -> Option<Vec<String>> {
 /// ```
 #[derive(Debug)]
 pub struct ReadTool {
-    server: Arc<Server>,
+    provider: Provider,
     tool: String,
     arguments: Map<String, Value>,
 }
@@ -224,11 +222,11 @@ pub struct ReadTool {
 impl ReadTool {
     /// `server.tool`.
     pub fn name(&self) -> String {
-        format!("{}.{}", self.server.name(), self.tool)
+        format!("{}.{}", self.provider.name(), self.tool)
     }
 
-    pub(crate) fn into_parts(self) -> (Arc<Server>, String, Map<String, Value>) {
-        (self.server, self.tool, self.arguments)
+    pub(crate) fn into_parts(self) -> (Provider, String, Map<String, Value>) {
+        (self.provider, self.tool, self.arguments)
     }
 }
 

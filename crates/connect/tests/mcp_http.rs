@@ -231,8 +231,8 @@ async fn a_refused_key_is_told_from_everything_else() {
         assert_eq!(
             error.to_string(),
             "connector `far` refuses the key it was given: HTTP 401. Do not try another way to the \
-             same service; tell the person, who can put a valid key into the configuration \
-             (mcp.key_env or mcp.key_file, or mcp.env for a program) and start again"
+             same service; tell the person, who can put a valid key into the configuration (for a tool \
+             server mcp.key_env or mcp.key_file, or mcp.env of a program) and start again"
         );
     }
     assert_eq!(asked(&server), ["server/discover", "server/discover"]);

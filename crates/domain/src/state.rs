@@ -450,7 +450,8 @@ pub const CUSTODY: &[Custody] = &[
         Alarm::Never("only the user resumes its duty"),
     ),
     held("check_run", "due", Stage::Checker, "check_run_due", Alarm::AfterMs(30 * MINUTE_MS)),
-    held("hold", "placed", Stage::Person, "hold_placed", Alarm::AfterMs(MINUTE_MS)),
+    // Clients show a hold at once; a message of our own about it comes when a turn cannot explain it.
+    held("hold", "placed", Stage::Person, "hold_placed", Alarm::AfterMs(10 * MINUTE_MS)),
     held(
         "pause",
         "active",

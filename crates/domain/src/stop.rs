@@ -1,13 +1,14 @@
 //! Whether a message may mean "stop", said by words alone and not by a model (QUE-10, G-07).
 //!
 //! A person's message places a hold. A model then reads it and says "a stop" or "not a stop", and a
-//! model can be wrong; so the policy releases the hold only if this check agrees. It errs on one side:
-//! a stop that is missed costs safety, a false alarm costs the person one question. What it knows are
-//! lists (the `.txt` files of this folder): words that mean or may mean a stop, and harmless phrases
-//! in which the same words mean something else. Both are in English and Chinese, with some Cantonese.
+//! model can be wrong; so the policy releases the hold only if this check agrees. It errs on one
+//! side: a stop that is missed costs safety, a false alarm costs the person one question. What it
+//! knows are lists (the `.txt` files of this folder): words that mean or may mean a stop, and
+//! harmless phrases in which the same words mean something else. Both are in English and Chinese,
+//! with some Cantonese.
 //!
-//! What is absent: grammar, who said it, what is under way, other languages. A stop that uses none of
-//! the listed words ("I would be happier at home") is for the model to see.
+//! What is absent: grammar, who said it, what is under way, other languages. A stop that uses none
+//! of the listed words ("I would be happier at home") is for the model to see.
 
 mod chinese;
 mod english;
@@ -46,8 +47,8 @@ const SIGNS: [(char, &str); 17] = [
     ('🆘', "🆘"),
 ];
 
-/// Whether `text` may mean "stop", "wait" or "not that" (QUE-10). Pure; the cost grows linearly with
-/// the length of the text, which its channel bounds (32 KiB take about 80 ms).
+/// Whether `text` may mean "stop", "wait" or "not that" (QUE-10). Pure; the cost grows linearly
+/// with the length of the text, which its channel bounds (32 KiB take about 80 ms).
 pub fn stop_check(text: &str) -> StopCheck {
     let sign = || {
         let known = |c: char| SIGNS.iter().find(|(sign, _)| *sign == c);

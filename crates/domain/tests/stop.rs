@@ -1,9 +1,11 @@
-//! The stop check against three labelled sets (QUE-10). A missed stop fails; false alarms are counted.
+//! The stop check against three labelled sets (QUE-10). A missed stop fails; false alarms are
+//! counted.
 //!
-//! `labelled.txt` was written before the lexicon. `held_out.txt` (hard, roundabout) and `everyday.txt`
-//! were written after it and measured before it learned from them: 36 of 134 and 3 of 90 stops were
-//! missed then, 2 of 128 and 1 of 92 clear messages were held. What is new to the lexicon is therefore
-//! still missed at such rates; that is why a model has to agree before anything is released.
+//! `labelled.txt` was written before the lexicon. `held_out.txt` (hard, roundabout) and
+//! `everyday.txt` were written after it and measured before it learned from them: 36 of 134 and 3
+//! of 90 stops were missed then, 2 of 128 and 1 of 92 clear messages were held. What is new to the
+//! lexicon is therefore still missed at such rates; that is why a model has to agree before
+//! anything is released.
 
 use domain::stop::{StopCheck, stop_check};
 
@@ -49,8 +51,8 @@ fn check(name: &str, set: &'static str, alarms_max: usize) -> Score {
     let score = score(set);
     let Score { caught, missed, clear, alarms, chinese } = &score;
     println!(
-        "{name}: {caught} stops caught, {} missed; {clear} clear let through, {} false alarms, {alarms_max} \
-         allowed; {chinese} with Chinese",
+        "{name}: {caught} stops caught, {} missed; {clear} clear let through, {} false alarms, \
+         {alarms_max} allowed; {chinese} with Chinese",
         missed.len(),
         alarms.len(),
     );

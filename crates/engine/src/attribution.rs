@@ -11,6 +11,7 @@ use store::ledger::{LedgerEntry, LedgerKind};
 use store::link::Attribution;
 use store::{OwnerTx, Result};
 
+use crate::pump::each;
 use crate::router::{self, Lane, deliver, unclaimed};
 use crate::world::within;
 use crate::{Context, assemble};
@@ -25,12 +26,14 @@ const ANSWER_TOKENS_MAX: u32 = 64;
 pub async fn pass(cx: &Context) -> Result<bool> {
     let now = cx.clock.now();
     let found = cx.store.read(move |tx| store::work_item::attributing(tx, now, BATCH)).await?;
-    for (owner, item) in &found {
-        let Some(question) = claim(cx, *owner, *item).await? else { continue };
+    let more = found.len() as i64 == BATCH;
+    let one = |(owner, item)| async move {
+        let Some(question) = claim(cx, owner, item).await? else { return Ok(()) };
         let answer = ask(cx, &question).await;
-        cx.write(*owner, move |cx, tx| record(cx, tx, &question, answer)).await?;
-    }
-    Ok(found.len() as i64 == BATCH)
+        cx.write(owner, move |cx, tx| record(cx, tx, &question, answer)).await
+    };
+    each(found, one).await?;
+    Ok(more)
 }
 
 /// One event and the duties that it may concern.

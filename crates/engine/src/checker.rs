@@ -10,6 +10,7 @@ use store::event::NewBody;
 use store::schedule::Schedule;
 use store::{OwnerTx, Result, StoreError};
 
+use crate::pump::each;
 use crate::timer::{Slot, announce};
 use crate::world::{Call, Health, Read};
 use crate::{Context, assemble, notice};
@@ -22,12 +23,14 @@ const TRIES: u32 = 3;
 pub async fn pass(cx: &Context) -> Result<bool> {
     let now = cx.clock.now();
     let found = cx.store.read(move |tx| store::check::due(tx, now, BATCH)).await?;
-    for (owner, id) in &found {
-        let Some(look) = claim(cx, *owner, *id).await? else { continue };
+    let more = found.len() as i64 == BATCH;
+    let one = |(owner, id)| async move {
+        let Some(look) = claim(cx, owner, id).await? else { return Ok(()) };
         let read = perform(cx, &look).await;
-        cx.write(*owner, move |cx, tx| record(cx, tx, &look, read)).await?;
-    }
-    Ok(found.len() as i64 == BATCH)
+        cx.write(owner, move |cx, tx| record(cx, tx, &look, read)).await
+    };
+    each(found, one).await?;
+    Ok(more)
 }
 
 /// A look to take.

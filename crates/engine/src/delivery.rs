@@ -8,15 +8,16 @@ use domain::state::MessageState;
 use store::{OwnerTx, Result, StoreError};
 
 use crate::Context;
+use crate::pump::each;
 
 const BATCH: i64 = 64;
 
 /// Moves messages one state on. `true`: there may be more.
 pub async fn pass(cx: &Context) -> Result<bool> {
     let found = cx.store.read(|tx| store::message::undelivered(tx, BATCH)).await?;
-    for message in &found {
-        let id = message.id;
-        let state = message.state;
+    let more = !found.is_empty();
+    let one = |message: store::message::Message| async move {
+        let (id, state) = (message.id, message.state);
         cx.write(message.owner, move |_, tx| match state {
             MessageState::Generated => store::message::queue(tx, id),
             MessageState::Queued => store::message::send(tx, id),
@@ -25,9 +26,11 @@ pub async fn pass(cx: &Context) -> Result<bool> {
             | MessageState::Delivered
             | MessageState::Dropped => Ok(false),
         })
-        .await?;
-    }
-    Ok(!found.is_empty())
+        .await
+        .map(|_| ())
+    };
+    each(found, one).await?;
+    Ok(more)
 }
 
 /// A device confirms messages that it has. Unknown ones are ignored: a receipt is never an error.

@@ -23,6 +23,7 @@ pub mod setup;
 pub mod sweeper;
 pub mod timer;
 pub mod tools;
+pub mod trace;
 pub mod watcher;
 pub mod worker;
 pub mod world;

@@ -87,6 +87,23 @@ pub async fn run(cx: Context, hints: Arc<Hints>, stop: watch::Receiver<bool>) {
     }
 }
 
+/// Takes what a stage found, one by one. One that fails leaves the others their turn: its row stays where
+/// it is, is tried again at the next pass, and is told by its custody's alarm if that goes on.
+pub(crate) async fn each<T, F>(found: Vec<T>, mut take: impl FnMut(T) -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    let mut first = Ok(());
+    for one in found {
+        match take(one).await {
+            Ok(()) => {}
+            Err(StoreError::Closed) => return Err(StoreError::Closed),
+            Err(error) => first = first.and(Err(error)),
+        }
+    }
+    first
+}
+
 async fn listen(cx: Context, hints: Arc<Hints>, mut stop: watch::Receiver<bool>) {
     let mut signals = cx.store.signals();
     loop {
@@ -263,5 +280,20 @@ async fn called_off(cx: &Context, work: &Work) -> Result<()> {
         };
         // A hint that is lost costs one renewal period at most.
         drop(tokio::time::timeout(Duration::from_millis(wait_ms), signals.recv()).await);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_row_that_fails_leaves_the_others_their_turn() {
+        let mut taken = Vec::new();
+        let outcome = each(vec![1, 2, 3], |n| {
+            taken.push(n);
+            async move { if n == 1 { Err(StoreError::Missing("source")) } else { Ok(()) } }
+        });
+        assert_eq!((outcome.await, taken), (Err(StoreError::Missing("source")), vec![1, 2, 3]));
     }
 }

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::Context;
 use crate::intake::{Content, Incoming, accept};
+use crate::pump::each;
 
 const BATCH: i64 = 64;
 /// Duties that the small model may choose among; an owner with more has the newest asked about.
@@ -22,11 +23,9 @@ const CANDIDATES_MAX: usize = 20;
 /// Routes what nobody has routed. `true`: there may be more.
 pub async fn pass(cx: &Context) -> Result<bool> {
     let found = cx.store.read(|tx| store::work_item::unrouted(tx, BATCH)).await?;
-    for (owner, item) in &found {
-        let item = *item;
-        cx.write(*owner, move |cx, tx| route(cx, tx, item)).await?;
-    }
-    Ok(found.len() as i64 == BATCH)
+    let more = found.len() as i64 == BATCH;
+    each(found, |(owner, item)| cx.write(owner, move |cx, tx| route(cx, tx, item))).await?;
+    Ok(more)
 }
 
 /// Routes one item, under the owner's lock.

@@ -8,6 +8,7 @@ use domain::words::Notice;
 use store::session::Lease;
 use store::{OwnerTx, Result, StoreError};
 
+use crate::pump::each;
 use crate::{Context, notice, watcher};
 
 const BATCH: i64 = 64;
@@ -17,11 +18,9 @@ pub async fn pass(cx: &Context) -> Result<bool> {
     // Other nodes' leases count by the time all nodes share; a read may be stale, the void is not.
     let now = cx.clock.now();
     let expired = cx.store.read(move |tx| store::session::expired(tx, now, BATCH)).await?;
-    for (owner, session) in &expired {
-        let session = *session;
-        cx.write(*owner, move |_, tx| void(tx, session)).await?;
-    }
-    Ok(expired.len() as i64 == BATCH)
+    let more = expired.len() as i64 == BATCH;
+    each(expired, |(owner, session)| cx.write(owner, move |_, tx| void(tx, session))).await?;
+    Ok(more)
 }
 
 /// Ends a lease that ran out and marks its run as lost; the next claim resumes it.

@@ -9,6 +9,7 @@ use store::source::Source;
 use store::{OwnerTx, Result, Tx};
 
 use crate::intake::{Receipt, accept, from_source};
+use crate::pump::each;
 use crate::world::{Look, within};
 use crate::{Context, notice};
 
@@ -20,12 +21,14 @@ const FAULT_AFTER: u32 = 3;
 pub async fn pass(cx: &Context) -> Result<bool> {
     let now = cx.clock.now();
     let found = cx.store.read(move |tx| store::source::due(tx, now, BATCH)).await?;
-    for (owner, id) in &found {
-        let Some(source) = claim(cx, *owner, *id).await? else { continue };
+    let more = found.len() as i64 == BATCH;
+    let one = |(owner, id)| async move {
+        let Some(source) = claim(cx, owner, id).await? else { return Ok(()) };
         let look = look(cx, &source).await;
-        cx.write(*owner, move |cx, tx| record(cx, tx, &source, look)).await?;
-    }
-    Ok(found.len() as i64 == BATCH)
+        cx.write(owner, move |cx, tx| record(cx, tx, &source, look)).await
+    };
+    each(found, one).await?;
+    Ok(more)
 }
 
 /// The source, if it is to be looked at now.
@@ -41,7 +44,7 @@ pub async fn claim(cx: &Context, owner: OwnerId, id: SourceId) -> Result<Option<
 /// Looks; a failure is a text with the remedy.
 pub async fn look(cx: &Context, source: &Source) -> std::result::Result<Look, String> {
     let config = source.config.as_deref().unwrap_or_default();
-    let looking = cx.world.look(config, source.cursor.as_deref());
+    let looking = cx.world.look(config, source.cursor.as_deref(), cx.clock.now());
     let looked = within(cx.limits.tool_call_ms, looking).await;
     looked.unwrap_or_else(|| Err("it did not answer in time; it is tried again".into()))
 }

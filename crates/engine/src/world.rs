@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use base::Timestamp;
 use serde_json::{Map, Value};
 pub use store::run::Level;
 
@@ -122,6 +123,7 @@ pub trait World: Send + Sync {
         &'a self,
         config: &'a str,
         cursor: Option<&'a str>,
+        now: Timestamp,
     ) -> Slow<'a, Result<Look, String>>;
 }
 
@@ -212,10 +214,16 @@ impl World for Outside {
         &'a self,
         config: &'a str,
         cursor: Option<&'a str>,
+        now: Timestamp,
     ) -> Slow<'a, Result<Look, String>> {
         Box::pin(async move {
-            let _ = (config, cursor, &self.client);
-            Err("polled sources are not built in yet".to_owned())
+            let config: connect::source::Config = serde_json::from_str(config)
+                .map_err(|e| format!("the source's settings cannot be read ({e}); add it anew"))?;
+            let limits = connect::source::SourceLimits::default();
+            let look = connect::source::look(&self.client, &config, cursor, &limits, now).await;
+            let look = look.map_err(|error| error.to_string())?;
+            let found = look.items.into_iter().map(found).collect();
+            Ok(Look { found, cursor: look.cursor, more: look.more })
         })
     }
 }

@@ -1,10 +1,18 @@
 //! The command line: every word, option and help text. What the words do is in `main` and `client`.
 
+mod world;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use base::{DeviceId, DutyId, EventId, MicroUsd, ProposalId};
 use clap::{Args, Parser, Subcommand};
+use domain::event::Dial;
+
+pub use world::{
+    EventsArgs, HoldArgs, HoldCommand, NewSourceArgs, ObservedArgs, PauseArgs, SourceCommand,
+    SourceKind, StopArgs, TraceArgs, Turn,
+};
 
 const CODES: &str = "Exit codes: 0 ok, 1 error, 2 wrong usage, 3 server not reachable, \
 4 refused or in conflict.\n
@@ -66,6 +74,38 @@ adjutant confirm 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01 --yes --digest 7f83b165…
     /// Go on with a stopped duty
     #[command(after_help = "Example:\n  adjutant resume 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
     Resume(ChangeArgs),
+    /// Hold everything, or pause one duty, until you lift it
+    #[command(after_help = "What was already sent stands.\n\nExample:\n  adjutant pause\n  \
+adjutant pause 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Pause(PauseArgs),
+    /// Lift the pause of everything, or of one duty
+    #[command(after_help = "Example:\n  adjutant lift\n  \
+adjutant lift 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Lift(PauseArgs),
+    /// Show what is stopped, paused and held, or settle a held message
+    #[command(after_help = "Example:\n  adjutant hold\n  adjutant hold release")]
+    Hold(HoldArgs),
+    /// Stop everything of everyone who uses this server, or let it go on
+    #[command(after_help = "Example:\n  adjutant system-stop on\n  adjutant system-stop off")]
+    SystemStop(StopArgs),
+    /// The ways in by which the world wakes the agent
+    #[command(after_help = "Example:\n  adjutant source add webhook shop\n  \
+adjutant source list")]
+    Source {
+        /// What to do.
+        #[command(subcommand)]
+        command: SourceCommand,
+    },
+    /// List what came in, newest first
+    #[command(after_help = "Example:\n  adjutant events --last 50")]
+    Events(EventsArgs),
+    /// Show the whole chain of one event: where it came from, what it concerned, what was done
+    #[command(after_help = "Example:\n  \
+adjutant trace 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Trace(TraceArgs),
+    /// Show what the agent did by itself, or would have, as the dial says
+    #[command(after_help = "Example:\n  adjutant observed")]
+    Observed(ObservedArgs),
     /// Check the set-up, one line and a remedy each
     #[command(after_help = "Example:\n  adjutant doctor\n  adjutant doctor --json")]
     Doctor(Json),
@@ -84,7 +124,7 @@ adjutant pair ABCD-EFGH --name laptop")]
     /// End a device's access at once
     #[command(after_help = "Example:\n  adjutant revoke 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
     Revoke(RevokeArgs),
-    /// Show or change your name, time zone and the month's cap
+    /// Show or change your name, time zone, the month's cap and the dial
     #[command(after_help = "Without options it shows them.\n\nExample:\n  adjutant set\n  \
 adjutant set --zone Asia/Hong_Kong --cap-usd 30")]
     Set(SetArgs),
@@ -198,6 +238,9 @@ pub struct SetArgs {
     /// What the models may cost in a calendar month, in US dollars; 0 allows only what is free
     #[arg(long, value_name = "AMOUNT", value_parser = dollars)]
     pub cap_usd: Option<MicroUsd>,
+    /// How far the agent goes by itself where no duty asks for it: off, observe or auto
+    #[arg(long, value_parser = dial)]
+    pub dial: Option<Dial>,
     /// How it is repeated.
     #[command(flatten)]
     pub repeat: RepeatArgs,
@@ -209,6 +252,10 @@ pub struct SetArgs {
 fn dollars(text: &str) -> Result<MicroUsd, String> {
     let wrong = || "write US dollars with at most six decimals, such as 30 or 2.50".to_owned();
     crate::config::micro_usd(text).ok_or_else(wrong)
+}
+
+fn dial(text: &str) -> Result<Dial, String> {
+    Dial::parse(text).ok_or_else(|| "write off, observe or auto".to_owned())
 }
 
 /// Arguments of `confirm`.
@@ -342,6 +389,26 @@ mod tests {
             "decline",
             "stop",
             "resume",
+            "pause",
+            "lift",
+            "hold",
+            "hold release",
+            "hold stop",
+            "system-stop",
+            "source",
+            "source add",
+            "source add webhook",
+            "source add github",
+            "source add folder",
+            "source add feed",
+            "source add url",
+            "source list",
+            "source test",
+            "source rotate",
+            "source remove",
+            "events",
+            "trace",
+            "observed",
             "doctor",
             "demo",
             "pair",

@@ -3,6 +3,7 @@
 //! Settings of an owner (zone, quiet hours, caps) are control rows; the file may only seed them.
 
 mod mcp;
+mod reach;
 mod section;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use section::{KEYS, Section, join};
 use serde::Serialize;
 
 pub use mcp::{McpConfig, McpServer};
+pub use reach::{SearchConfig, SearchProvider};
 pub use section::micro_usd;
 
 /// Environment variables as a parameter, so that tests need not change the process.
@@ -35,6 +37,12 @@ pub struct Config {
     pub database: Database,
     /// The model to ask; without one, nothing but the demo works.
     pub model: Option<ModelConfig>,
+    /// The model that says which matter an event concerns; without one, `model` does.
+    pub small: Option<ModelConfig>,
+    /// Who searches the web; without one, only known addresses can be read.
+    pub search: Option<SearchConfig>,
+    /// Addresses of this machine or network that pages and feeds may be read from.
+    pub fetch_allow: Vec<SocketAddr>,
     /// Tool servers to start.
     pub mcp: Vec<McpConfig>,
     /// Every bound by name.
@@ -66,6 +74,9 @@ pub enum Database {
 /// A model behind an HTTP endpoint.
 #[derive(Debug, Serialize)]
 pub struct ModelConfig {
+    /// The section that it stands in, for errors: `model` or `small`.
+    #[serde(skip)]
+    pub section: &'static str,
     /// Address up to and without `/chat/completions`.
     pub base_url: String,
     /// Name of the model as the endpoint knows it.
@@ -181,7 +192,7 @@ pub enum Problem {
         "the environment variable {variable} ({section}.key_env) is not set; export it before the start"
     )]
     KeyVariable {
-        /// Which key it is: `model` or `mcp`.
+        /// Which key it is: `model`, `small`, `search` or `mcp`.
         section: &'static str,
         /// Its name.
         variable: String,
@@ -189,7 +200,7 @@ pub enum Problem {
     /// The file with a key cannot be read or is empty.
     #[error("{section}.key_file {}: {reason}; write the key alone into it", .path.display())]
     KeyFile {
-        /// Which key it is: `model` or `mcp`.
+        /// Which key it is: `model`, `small`, `search` or `mcp`.
         section: &'static str,
         /// Where it was looked for.
         path: PathBuf,
@@ -202,7 +213,7 @@ pub enum Problem {
         .path.display(), .path.display()
     )]
     KeyFileMode {
-        /// Which key it is: `model` or `mcp`.
+        /// Which key it is: `model`, `small`, `search` or `mcp`.
         section: &'static str,
         /// The file.
         path: PathBuf,
@@ -240,6 +251,11 @@ impl Config {
         parse(&text, Some(absolute.clone()), &folder, env).map_err(fail)
     }
 
+    /// Where the secrets of sources are.
+    pub fn secrets_folder(&self) -> PathBuf {
+        self.data_dir.join("secrets")
+    }
+
     /// Where the server leaves the token for the command line.
     pub fn token_file(&self) -> PathBuf {
         self.data_dir.join("cli.token")
@@ -249,7 +265,7 @@ impl Config {
 impl ModelConfig {
     /// Fetches the key, checking that nobody else can read its file. `None` for a keyless endpoint.
     pub fn key(&self, env: Env<'_>) -> Result<Option<Secret>, Problem> {
-        self.key.fetch("model", env)
+        self.key.fetch(self.section, env)
     }
 }
 
@@ -335,11 +351,14 @@ fn parse(
         data_dir,
         listen: listen(&top)?,
         database: database(&below("database")?)?,
-        model: if top.has("model") {
-            Some(model(&below("model")?, home.as_deref())?)
+        model: model("model", &top, &below("model")?, home.as_deref())?,
+        small: model("small", &top, &below("small")?, home.as_deref())?,
+        search: if top.has("search") {
+            Some(reach::search(&below("search")?, home.as_deref())?)
         } else {
             None
         },
+        fetch_allow: reach::allowed(&below("fetch")?)?,
         mcp: mcp::servers(&top, folder, &known, home.as_deref())?,
         limits: limits(&below("limits")?, top.table("limits")?)?,
         owner: OwnerSeed { name: owner.text("name")?, zone: zone(&owner)? },
@@ -403,14 +422,23 @@ fn database(section: &Section<'_>) -> Result<Database, Problem> {
     Ok(Database::Postgresql { url, node })
 }
 
-fn model(section: &Section<'_>, home: Option<&Path>) -> Result<ModelConfig, Problem> {
+/// A model's section; `None` if the file has none of that name.
+fn model(
+    name: &'static str,
+    top: &Section<'_>,
+    section: &Section<'_>,
+    home: Option<&Path>,
+) -> Result<Option<ModelConfig>, Problem> {
+    if !top.has(name) {
+        return Ok(None);
+    }
     let remedy = "give the endpoint's address, such as https://api.example.com/v1";
     let address = section.required("base_url", remedy)?;
     let base_url = url(section, "base_url", &address)?;
     let near = is_near(&base_url);
     let key = KeySource::of(section, home)?;
     if key == KeySource::None && !near {
-        let remedy = "name the variable that holds the key, or give model.key_file".into();
+        let remedy = format!("name the variable that holds the key, or give {name}.key_file");
         return Err(Problem::Missing { key: section.full("key_env"), remedy });
     }
     keep_in_private(section, "base_url", &base_url, &key)?;
@@ -427,10 +455,11 @@ fn model(section: &Section<'_>, home: Option<&Path>) -> Result<ModelConfig, Prob
     let context_tokens = section.count("context_tokens")?.unwrap_or(128_000);
     let max_output_tokens = section.count("max_output_tokens")?.unwrap_or(8_192);
     if max_output_tokens >= context_tokens {
-        let remedy = format!("must be below model.context_tokens ({context_tokens})");
+        let remedy = format!("must be below {name}.context_tokens ({context_tokens})");
         return Err(section.bad("max_output_tokens", &remedy));
     }
-    Ok(ModelConfig {
+    Ok(Some(ModelConfig {
+        section: name,
         base_url: address.trim_end_matches('/').to_string(),
         model: section.required("model", "give the model's name at that endpoint")?,
         key,
@@ -447,7 +476,7 @@ fn model(section: &Section<'_>, home: Option<&Path>) -> Result<ModelConfig, Prob
         input_per_million,
         cached_per_million: section.usd("cached_usd_per_million")?.unwrap_or(input_per_million),
         output_per_million: price("output_usd_per_million")?,
-    })
+    }))
 }
 
 /// An address that is encrypted, unless it stays in a private network.

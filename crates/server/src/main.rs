@@ -8,6 +8,7 @@ mod doctor;
 mod fake;
 mod log;
 mod serve;
+mod world;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::process::ExitCode;
@@ -62,6 +63,14 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         | Command::Decline(_)
         | Command::Stop(_)
         | Command::Resume(_)
+        | Command::Pause(_)
+        | Command::Lift(_)
+        | Command::Hold(_)
+        | Command::SystemStop(_)
+        | Command::Source { .. }
+        | Command::Events(_)
+        | Command::Trace(_)
+        | Command::Observed(_)
         | Command::Pair(_)
         | Command::Devices(_)
         | Command::Revoke(_)
@@ -169,15 +178,26 @@ async fn dispatch(
             client::revoke(client, &args.device.to_string(), repeat(args.repeat), screen).await
         }
         Command::Set(args) => {
-            let wish = Wish { name: args.name, zone: args.zone, cap: args.cap_usd };
-            client::set(client, wish, repeat(args.repeat), screen).await
+            let cli::SetArgs { name, zone, cap_usd: cap, dial, repeat: again, .. } = args;
+            let wish = Wish { name, zone, cap, dial };
+            client::set(client, wish, repeat(again), screen).await
         }
-        Command::Serve(_)
+        command @ (Command::Pause(_)
+        | Command::Lift(_)
+        | Command::Hold(_)
+        | Command::SystemStop(_)
+        | Command::Source { .. }
+        | Command::Events(_)
+        | Command::Trace(_)
+        | Command::Observed(_)
+        | Command::Serve(_)
         | Command::Demo(_)
         | Command::Fake { .. }
         | Command::Doctor(_)
-        | Command::Openapi(_) => {
-            Err(ClientError::Usage("this command does not ask the server".into()))
+        | Command::Openapi(_)) => {
+            world::dispatch(&command, client, screen).await.unwrap_or_else(|| {
+                Err(ClientError::Usage("this command does not ask the server".into()))
+            })
         }
     }
 }
@@ -190,6 +210,11 @@ fn wait_s(command: &Command) -> u64 {
         Command::Revoke(args) => args.repeat.wait,
         Command::Set(args) => args.repeat.wait,
         Command::Tail(_) => cli::WAIT_S,
+        command @ (Command::Pause(_)
+        | Command::Lift(_)
+        | Command::Hold(_)
+        | Command::SystemStop(_)) => world::wait_s(command).unwrap_or_default(),
+        Command::Source { .. } | Command::Events(_) | Command::Trace(_) | Command::Observed(_) => 0,
         Command::Duties(_)
         | Command::Duty(_)
         | Command::Confirm(_)
@@ -219,6 +244,21 @@ fn wants_json(command: &Command) -> bool {
         Command::Decline(args) => args.json.json,
         Command::Stop(args) | Command::Resume(args) => args.json.json,
         Command::Pair(args) => args.json.json,
+        Command::Pause(args) | Command::Lift(args) => args.json.json,
+        Command::SystemStop(args) => args.json.json,
+        Command::Hold(args) => {
+            let below = match &args.command {
+                Some(cli::HoldCommand::Release(args) | cli::HoldCommand::Stop(args)) => {
+                    args.json.json
+                }
+                None => false,
+            };
+            below || args.json.json
+        }
+        Command::Source { command } => world::source_json(command),
+        Command::Events(args) => args.json.json,
+        Command::Trace(args) => args.json.json,
+        Command::Observed(args) => args.json.json,
         Command::Demo(args) => args.json,
         Command::Serve(_) | Command::Fake { .. } => false,
     }

@@ -10,13 +10,13 @@ use base::{Clock, IdSource, SystemClock};
 use connect::{ConnectLimits, Connectors, Manifest, ServerConfig};
 use engine::pump::Hints;
 use engine::setup::Seed;
-use model::{OpenAiChat, OpenAiSettings, Prices};
+use model::{ChatModel, OpenAiChat, OpenAiSettings, Prices};
 use store::device::Device;
 use store::{Options, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::config::{Config, Database, Env, McpConfig, McpServer, ModelConfig};
+use crate::config::{Config, Database, Env, McpConfig, McpServer, ModelConfig, SearchProvider};
 use crate::demo::Stage;
 
 /// Runs the server until it is told to stop. `stage` is set when the demo started it.
@@ -32,9 +32,10 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
         None => Arc::new(SystemClock),
     };
     let ids = Arc::new(IdSource::new(crate::seed()?));
-    let model = Arc::new(model(&config)?);
-    let connectors =
-        Arc::new(Connectors::new(connectors(&config)?, ConnectLimits::from(&config.limits))?);
+    let models = models(&config)?;
+    let outside = Arc::new(outside(&config)?);
+    let secrets = web::secrets::SecretFolder::open(&config.secrets_folder())
+        .map_err(|error| data_folder(&error, &config.secrets_folder()))?;
     let incarnation = ids.next(clock.now());
     let options = options(&config, clock.clone(), incarnation);
     // The PostgreSQL client blocks, so opening happens off the runtime's threads.
@@ -51,9 +52,10 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
         ids,
         limits: config.limits.clone(),
         incarnation,
-        model: model.clone(),
+        model: models.main,
+        small: models.small,
         max_output_tokens: config.model.as_ref().map_or(4_096, output_tokens),
-        world: connectors.clone(),
+        world: outside.clone(),
     };
     let seed = Seed {
         name: config.owner.name.clone().unwrap_or_else(|| "you".into()),
@@ -76,7 +78,8 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
         tokio::spawn(stage.clone().keep_time(cx.clone(), hints.clone()));
     }
     let demo = stage.map(|stage| stage as Arc<dyn web::Demo>);
-    let state = web::WebState { cx: cx.clone(), owner: owner.id, listen, demo };
+    let secrets = Arc::new(secrets);
+    let state = web::WebState { cx: cx.clone(), owner: owner.id, listen, secrets, hints, demo };
     let router = web::router_until(state, stop.clone());
     let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
         let mut stop = stop;
@@ -92,7 +95,7 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
     // What is under way reaches its next record, or is found by the next start.
     let limit = std::time::Duration::from_secs(5);
     drop(tokio::time::timeout(limit, async { tokio::join!(pump, serving) }).await);
-    connectors.shutdown().await;
+    outside.connectors.shutdown().await;
     Ok(())
 }
 
@@ -144,7 +147,13 @@ fn options(config: &Config, clock: Arc<dyn Clock>, incarnation: base::Incarnatio
     }
 }
 
-fn model(config: &Config) -> anyhow::Result<OpenAiChat> {
+/// The model of the turn, and the one that says which matter an event concerns.
+struct Models {
+    main: Arc<dyn ChatModel>,
+    small: Arc<dyn ChatModel>,
+}
+
+fn models(config: &Config) -> anyhow::Result<Models> {
     let Some(settings) = &config.model else {
         let usual = Path::new("~/.config/adjutant/adjutant.toml");
         anyhow::bail!(
@@ -153,6 +162,15 @@ fn model(config: &Config) -> anyhow::Result<OpenAiChat> {
             config.file.as_deref().unwrap_or(usual).display()
         );
     };
+    let main: Arc<dyn ChatModel> = Arc::new(chat(settings)?);
+    let small: Arc<dyn ChatModel> = match &config.small {
+        None => main.clone(),
+        Some(settings) => Arc::new(chat(settings)?),
+    };
+    Ok(Models { main, small })
+}
+
+fn chat(settings: &ModelConfig) -> anyhow::Result<OpenAiChat> {
     let env = |name: &str| std::env::var(name).ok();
     let http = model::http_client(std::time::Duration::from_secs(10))?;
     let local = OpenAiSettings::local(&settings.base_url, &settings.model, settings.context_tokens);
@@ -163,6 +181,32 @@ fn model(config: &Config) -> anyhow::Result<OpenAiChat> {
     };
     let (key, output_field) = (settings.key(&env)?, settings.output_field);
     Ok(OpenAiChat::new(http, OpenAiSettings { key, output_field, prices, ..local }))
+}
+
+/// The world as the stages read it: the tool servers, the open web, and what is polled. Addresses that
+/// somebody else chose go through one guarded client; of this machine's own, those of the file.
+fn outside(config: &Config) -> anyhow::Result<engine::world::Outside> {
+    let resolver = Arc::new(connect::guard::SystemResolver);
+    let limits = connect::guard::GuardLimits::default();
+    let client = connect::guard::Client::new(resolver, limits, config.fetch_allow.clone())?;
+    let text_bytes_max = config.limits.tool_text_bytes;
+    let limits = connect::web::WebLimits { text_bytes_max, ..Default::default() };
+    let web = connect::web::Web::new(client.clone(), search(config)?, limits)?;
+    let limits = ConnectLimits::from(&config.limits);
+    let connectors = Connectors::new(connectors(config)?, limits)?.with_web(web)?;
+    Ok(engine::world::Outside { connectors, client })
+}
+
+fn search(config: &Config) -> anyhow::Result<Option<connect::web::Search>> {
+    let Some(settings) = &config.search else { return Ok(None) };
+    let env = |name: &str| std::env::var(name).ok();
+    let base_url = settings.base_url.parse()?;
+    Ok(Some(match (settings.provider, settings.key.fetch("search", &env)?) {
+        (SearchProvider::Brave, Some(key)) => connect::web::Search::Brave { base_url, key },
+        (SearchProvider::Searxng, _) | (SearchProvider::Brave, None) => {
+            connect::web::Search::Searxng { base_url }
+        }
+    }))
 }
 
 fn output_tokens(model: &ModelConfig) -> u32 {

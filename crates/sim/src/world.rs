@@ -61,20 +61,21 @@ impl SimWorld {
     }
 
     /// Whether a time of the story, in milliseconds after its start, has come.
-    fn has_come(&self, at_ms: u64) -> bool {
-        self.start.plus_ms(at_ms) <= self.clock.now()
+    fn has_come(&self, at_ms: u64, now: Timestamp) -> bool {
+        self.start.plus_ms(at_ms) <= now
     }
 
     /// What the board says now; nothing once its story leaves it blank.
     fn board(&self) -> Option<&'static str> {
-        let written = self.board.iter().rfind(|(at_ms, _)| self.has_come(*at_ms));
+        let now = self.clock.now();
+        let written = self.board.iter().rfind(|(at_ms, _)| self.has_come(*at_ms, now));
         written.map(|(_, text)| *text).filter(|text| !text.is_empty())
     }
 
-    fn entries(&self, config: &str, cursor: usize) -> Look {
+    fn entries(&self, config: &str, cursor: usize, now: Timestamp) -> Look {
         let lie = self.lie.lock().unwrap_or_else(PoisonError::into_inner).take();
         let out = self.entries.iter().filter(|entry| entry.source == config);
-        let out: Vec<&Entry> = out.filter(|entry| self.has_come(entry.at_ms)).collect();
+        let out: Vec<&Entry> = out.filter(|entry| self.has_come(entry.at_ms, now)).collect();
         let next = out.len().min(cursor + LOOK_MAX);
         let mut found: Vec<Found> = out[cursor.min(next)..next].iter().map(|e| e.found()).collect();
         if lie == Some(Lie::Repeat) {
@@ -135,6 +136,7 @@ impl World for SimWorld {
         &'a self,
         config: &'a str,
         cursor: Option<&'a str>,
+        now: Timestamp,
     ) -> Slow<'a, Result<Look, String>> {
         Box::pin(async move {
             let silent = {
@@ -145,7 +147,7 @@ impl World for SimWorld {
                 return Err("it did not answer".to_owned());
             }
             let cursor = cursor.and_then(|text| text.parse().ok()).unwrap_or(0);
-            Ok(self.entries(config, cursor))
+            Ok(self.entries(config, cursor, now))
         })
     }
 }

@@ -75,8 +75,9 @@ pub fn of_schedule(tx: &mut Tx<'_>, id: ScheduleId, limit: i64) -> Result<Vec<Ch
 
 /// A look that failed and is tried again at `next`.
 pub fn tried(tx: &mut OwnerTx<'_, '_>, id: CheckId, next: Timestamp) -> Result<()> {
-    tx.run(&TRIED, params![id, next])?;
-    tx.changed(id);
+    if tx.run(&TRIED, params![id, next])? == 1 {
+        tx.changed(id);
+    }
     Ok(())
 }
 

@@ -100,8 +100,9 @@ pub fn placed(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Vec<Hold>> {
 
 /// Notes what the model said of the message.
 pub fn judge(tx: &mut OwnerTx<'_, '_>, id: HoldId, verdict: Verdict) -> Result<()> {
-    tx.run(&JUDGE, params![id, verdict])?;
-    tx.changed(id);
+    if tx.run(&JUDGE, params![id, verdict])? == 1 {
+        tx.changed(id);
+    }
     Ok(())
 }
 
@@ -109,7 +110,9 @@ pub fn judge(tx: &mut OwnerTx<'_, '_>, id: HoldId, verdict: Verdict) -> Result<(
 pub fn asked(tx: &mut OwnerTx<'_, '_>, id: HoldId) -> Result<bool> {
     let now = tx.now();
     let first = tx.run(&ASKED, params![id, now])? == 1;
-    tx.changed(id);
+    if first {
+        tx.changed(id);
+    }
     Ok(first)
 }
 

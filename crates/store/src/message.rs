@@ -70,6 +70,7 @@ record! {
 statements! { "message":
     INSERT = hot insert Message, "";
     BY_ID = hot select Message, "WHERE id = $1";
+    OF_RUN = hot select Message, "WHERE run = $1 AND owner = $2 ORDER BY created_at, id";
     UNDELIVERED = hot select Message, "WHERE state IN ('generated', 'queued', 'sending', 'uncertain')
         AND state IN ('generated', 'queued') ORDER BY created_at, id LIMIT $1";
     QUEUE = hot "UPDATE message SET state = 'queued', queued_at = $2, moved_at = $2
@@ -109,6 +110,11 @@ pub fn insert(tx: &mut OwnerTx<'_, '_>, message: &Message) -> Result<()> {
 /// One message.
 pub fn get(tx: &mut Tx<'_>, id: MessageId) -> Result<Message> {
     tx.one(&BY_ID, params![id])?.ok_or(StoreError::Missing("message"))
+}
+
+/// What a run said, in order.
+pub fn of_run(tx: &mut Tx<'_>, owner: OwnerId, run: RunId) -> Result<Vec<Message>> {
+    tx.all(&OF_RUN, params![run, owner])
 }
 
 /// Messages that the delivery stage has to move, oldest first.

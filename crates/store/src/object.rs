@@ -43,7 +43,8 @@ record! {
 statements! { "object":
     INSERT = hot insert Object, "";
     FIND = hot select Object, "WHERE session = $1 AND value = $2 AND ($3 = '' OR kind = $3)
-        ORDER BY created_at DESC, id DESC LIMIT 10";
+          AND task_version IS NOT DISTINCT FROM $4 AND (expires_at IS NULL OR expires_at > $5)
+        ORDER BY created_at DESC, id DESC LIMIT 1";
 }
 
 /// Issues an id.
@@ -61,9 +62,5 @@ pub fn find(
     now: Timestamp,
 ) -> Result<Option<Object>> {
     let kind = kind.unwrap_or_default();
-    let found: Vec<Object> = tx.all(&FIND, params![session, value, kind])?;
-    let counts = |object: &Object| {
-        object.task_version == version && object.expires_at.is_none_or(|until| now < until)
-    };
-    Ok(found.into_iter().find(counts))
+    tx.one(&FIND, params![session, value, kind, version, now])
 }

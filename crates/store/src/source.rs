@@ -54,7 +54,9 @@ record! {
 statements! { "source":
     INSERT = insert Source, "";
     BY_ID = hot select Source, "WHERE id = $1";
-    HEARD = hot "UPDATE source SET received_at = $2 WHERE id = $1";
+    // Two deliveries at once commit in either order; the later one counts.
+    HEARD = hot "UPDATE source SET received_at = $2
+        WHERE id = $1 AND (received_at IS NULL OR received_at < $2)";
     REFUSED = hot "UPDATE source SET refused = refused + 1, refused_at = $2 WHERE id = $1";
     IN_USE = hot select Source, "WHERE owner = $1 AND state = 'active' AND config IS NOT NULL
         ORDER BY created_at, id LIMIT $2";
@@ -113,8 +115,9 @@ pub fn due(tx: &mut Tx<'_>, now: Timestamp, limit: i64) -> Result<Vec<(OwnerId, 
 /// A look that went well: how far it came, and when the next is.
 pub fn looked(tx: &mut OwnerTx<'_, '_>, id: SourceId, cursor: &str, next: Timestamp) -> Result<()> {
     let now = tx.now();
-    tx.run(&LOOKED, params![id, cursor, now, next])?;
-    tx.changed(id);
+    if tx.run(&LOOKED, params![id, cursor, now, next])? == 1 {
+        tx.changed(id);
+    }
     Ok(())
 }
 

@@ -125,8 +125,9 @@ pub fn enqueue(
 /// Leaves it to the small model which of the router's candidates an item concerns.
 pub fn attribute(tx: &mut OwnerTx<'_, '_>, id: WorkItemId) -> Result<()> {
     let now = tx.now();
-    tx.run(&ATTRIBUTE, params![id, now])?;
-    tx.changed(id);
+    if tx.run(&ATTRIBUTE, params![id, now])? == 1 {
+        tx.changed(id);
+    }
     Ok(())
 }
 

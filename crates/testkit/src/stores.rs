@@ -5,8 +5,8 @@
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use base::{
     Clock as _, Digest, EventId, Id, IdSource, Incarnation, MicroUsd, OwnerId, PrincipalId,
@@ -93,6 +93,37 @@ pub struct Harness {
     folder: Option<TempFolder>,
 }
 
+/// Databases that are made from nothing before one is kept to copy from: a process with one test, as
+/// nextest starts them, has no use for a copy.
+const MADE_ANEW: u32 = 2;
+
+/// A database for one store. Bringing a schema up to date takes most of a small test's time, so that
+/// from the third on they are copies of one that has it.
+fn database(server: &TestPostgres) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    static UP_TO_DATE: OnceLock<String> = OnceLock::new();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    if count < MADE_ANEW {
+        return server.database().expect("a database");
+    }
+    let original = UP_TO_DATE.get_or_init(|| {
+        let url = server.database().expect("a database");
+        let (clock, ids) = (Arc::new(FakeClock::new(START)), IdSource::new(SEED));
+        let options = options(Database::Postgres(url.clone()), clock, &ids, true);
+        drop(Store::open(options).expect("an open store"));
+        url
+    });
+    let (address, name) = original.rsplit_once('/').expect("a URL with a database");
+    let url = format!("{address}/{name}_{count}");
+    let (beside, copy) = (server.url(), format!("CREATE DATABASE {name}_{count} TEMPLATE {name}"));
+    // On a thread of its own, since the client may not be used where async code runs.
+    let copied = std::thread::spawn(move || {
+        postgres::Client::connect(&beside, postgres::NoTls)?.batch_execute(&copy)
+    });
+    copied.join().expect("no panic").expect("a copy of a database");
+    url
+}
+
 /// Options for a store of a test.
 pub fn options(database: Database, clock: Arc<FakeClock>, ids: &IdSource, inline: bool) -> Options {
     Options {
@@ -153,7 +184,7 @@ impl Harness {
             eprintln!("skipped: PostgreSQL because ADJUTANT_TEST_POSTGRES=skip");
             return None;
         };
-        let url = server.database().expect("a database");
+        let url = database(&server);
         Some(Harness::new(Database::Postgres(url), None, inline, change))
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use base::Timestamp;
 use engine::world::{Call, Health, Issued, Level, Look, Need, Read, Slow, World};
 use serde_json::{Map, Value};
 
@@ -126,6 +127,7 @@ impl World for FakeWorld {
         &'a self,
         config: &'a str,
         cursor: Option<&'a str>,
+        _now: Timestamp,
     ) -> Slow<'a, Result<Look, String>> {
         Box::pin(async move {
             let next = self.state().looks.get_mut(config).and_then(VecDeque::pop_front);

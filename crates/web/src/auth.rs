@@ -16,6 +16,7 @@ use store::device::{self, Device};
 use crate::App;
 use crate::body::{Json, check_name};
 use crate::problem::Problem;
+use crate::routes;
 
 /// A device whose token was shown with this request.
 #[derive(Debug, Clone)]
@@ -29,18 +30,25 @@ pub(crate) struct Caller {
 /// Lets a request on only if it was sent to one of the server's own names and, when a page sent it,
 /// by the server's own page. A name that somebody else points at this address is none of ours.
 pub(crate) async fn place(State(app): State<App>, request: Request, next: Next) -> Response {
-    match check_place(app.web.listen, request.uri(), request.headers()) {
+    // What is signed by its sender may come through a proxy under any name; no page may send it.
+    let any_name = routes::is_hook(request.uri());
+    match check_place(app.web.listen, request.uri(), request.headers(), any_name) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-fn check_place(listen: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+fn check_place(
+    listen: SocketAddr,
+    uri: &Uri,
+    headers: &HeaderMap,
+    any_name: bool,
+) -> Result<(), Problem> {
     let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
     let authority = uri.authority().map(|authority| authority.as_str());
     let known = |name: &str| is_own(listen, name);
     let host_ok = matches!(hosts[..], [host] if host.to_str().is_ok_and(known));
-    if !host_ok || !authority.is_none_or(known) {
+    if !any_name && (!host_ok || !authority.is_none_or(known)) {
         return Err(Problem::forbidden(format!(
             "This server answers only to its own address. Open http://{listen} instead."
         )));

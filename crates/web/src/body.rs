@@ -46,7 +46,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     media.trim().eq_ignore_ascii_case("application/json")
 }
 
-async fn read(mut body: Body, limit: usize) -> Result<Vec<u8>, Problem> {
+/// A body of `limit` bytes at most.
+pub(crate) async fn read(mut body: Body, limit: usize) -> Result<Vec<u8>, Problem> {
     let (mut bytes, mut seen) = (Vec::new(), 0_usize);
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let broken = |_| Problem::bad("The body broke off. Send the same request again.");

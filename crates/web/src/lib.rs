@@ -11,19 +11,24 @@ mod auth;
 mod body;
 mod changes;
 mod chat;
+mod control;
 mod demo;
 mod devices;
 mod duties;
+mod events;
+mod hooks;
 mod idempotent;
 mod me;
 mod messages;
 mod problem;
 mod proposals;
+mod sources;
 mod stream;
 mod views;
 
 pub mod page;
 pub mod routes;
+pub mod secrets;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -33,8 +38,9 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use base::OwnerId;
+use base::{OwnerId, Timestamp};
 use engine::Context;
+use engine::pump::Hints;
 use tokio::sync::{Semaphore, watch};
 
 use problem::Problem;
@@ -51,6 +57,10 @@ pub struct WebState {
     /// The address that the server listens on, with the port it really has: Host and Origin are
     /// checked against it.
     pub listen: SocketAddr,
+    /// The secrets of sources.
+    pub secrets: Arc<dyn secrets::Secrets>,
+    /// The stages are told here of what is accepted without the owner's lock.
+    pub hints: Arc<Hints>,
     /// The demo, if this is one.
     pub demo: Option<Arc<dyn Demo>>,
 }
@@ -65,6 +75,9 @@ pub trait Demo: Send + Sync {
 
 /// Requests that may be under way at once; one more is told to come again.
 const REQUESTS_MAX: usize = 256;
+/// Deliveries of webhooks that may be under way at once, apart from those requests: a flood from
+/// outside takes no place of a person's.
+const HOOKS_MAX: usize = 32;
 /// Streams that may be open at once.
 const STREAMS_MAX: usize = 64;
 /// How long a request may take until its answer begins.
@@ -74,10 +87,34 @@ const ANSWER_MS: u64 = 10_000;
 struct Shared {
     web: WebState,
     requests: Semaphore,
+    hooks: Semaphore,
+    /// Deliveries to addresses that are no webhook's. Held for an addition only.
+    unknown: Mutex<Unknown>,
     streams: Arc<Semaphore>,
     /// Held for a comparison only, never across a wait.
     tries: Mutex<auth::Tries>,
     stop: Option<watch::Receiver<bool>>,
+}
+
+impl Shared {
+    fn new(web: WebState, stop: Option<watch::Receiver<bool>>) -> Self {
+        Shared {
+            web,
+            requests: Semaphore::new(REQUESTS_MAX),
+            hooks: Semaphore::new(HOOKS_MAX),
+            unknown: Mutex::default(),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            tries: Mutex::default(),
+            stop,
+        }
+    }
+}
+
+/// Deliveries, since this start, to addresses that are no webhook's.
+#[derive(Debug, Clone, Default)]
+struct Unknown {
+    refused: u64,
+    refused_at: Option<Timestamp>,
 }
 
 type App = Arc<Shared>;
@@ -93,13 +130,7 @@ pub fn router_until(state: WebState, stop: watch::Receiver<bool>) -> Router {
 }
 
 fn build(web: WebState, stop: Option<watch::Receiver<bool>>) -> Router {
-    let app = Arc::new(Shared {
-        web,
-        requests: Semaphore::new(REQUESTS_MAX),
-        streams: Arc::new(Semaphore::new(STREAMS_MAX)),
-        tries: Mutex::default(),
-        stop,
-    });
+    let app = Arc::new(Shared::new(web, stop));
     routes::table(&app)
         .fallback(answer::page)
         .layer(from_fn_with_state(app.clone(), bounded))
@@ -111,7 +142,8 @@ fn build(web: WebState, stop: Option<watch::Receiver<bool>>) -> Router {
 
 /// Bounds how many requests are under way and how long each may take.
 async fn bounded(State(app): State<App>, request: Request, next: Next) -> Response {
-    let Ok(_permit) = app.requests.try_acquire() else {
+    let lane = if routes::is_hook(request.uri()) { &app.hooks } else { &app.requests };
+    let Ok(_permit) = lane.try_acquire() else {
         let detail = "Too many requests at once. Nothing happened; send this one again.";
         return Problem::not_done(detail).into_response();
     };

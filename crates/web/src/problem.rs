@@ -15,6 +15,7 @@ pub(crate) struct Problem {
     detail: String,
     retry_after_s: Option<u32>,
     written: Written,
+    challenge: &'static str,
 }
 
 /// What a failed request may have written.
@@ -43,7 +44,13 @@ const MEDIA: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 impl Problem {
     fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Problem { status, detail: detail.into(), retry_after_s: None, written: Written::Nothing }
+        Problem {
+            status,
+            detail: detail.into(),
+            retry_after_s: None,
+            written: Written::Nothing,
+            challenge: "Bearer",
+        }
     }
 
     /// 400: the request is not as the API describes it.
@@ -105,6 +112,41 @@ impl Problem {
     pub(crate) fn not_done(detail: impl Into<String>) -> Self {
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
         Problem { retry_after_s: Some(RETRY_AFTER_S), ..problem }
+    }
+
+    /// 503: not done, since too much waits; the sender is told when to come again.
+    pub(crate) fn later(detail: impl Into<String>, retry_after_s: u32) -> Self {
+        Problem { retry_after_s: Some(retry_after_s), ..Problem::not_done(detail) }
+    }
+
+    /// What a webhook's check says, with the status that it deserves. Nothing is stored of it.
+    pub(crate) fn of_hook(status: u16, why: &str) -> Self {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+        let problem = match status {
+            StatusCode::SERVICE_UNAVAILABLE => Problem::not_done(sentence(why)),
+            status => Problem::new(status, sentence(why)),
+        };
+        Problem { challenge: "Signature", ..problem }
+    }
+
+    /// The status of the answer.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What to do next.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// Whether the request itself was at fault.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.status.is_client_error()
+    }
+
+    /// Whether certainly nothing was written.
+    pub(crate) fn wrote_nothing(&self) -> bool {
+        self.written == Written::Nothing
     }
 
     /// 503: not known to be done; the same request again is safe.
@@ -183,10 +225,18 @@ impl IntoResponse for Problem {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(self.challenge));
         }
         response
     }
+}
+
+/// An error's text as a sentence for a person.
+pub(crate) fn sentence(why: &str) -> String {
+    let mut letters = why.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    let stop = if why.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{stop}", letters.as_str())
 }
 
 /// Gives every refusal the same form, also those that the HTTP library makes by itself.

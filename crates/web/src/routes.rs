@@ -2,11 +2,13 @@
 //! `openapi.json` both ways.
 
 use axum::Router;
+use axum::http::Uri;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::{
-    App, answer, auth, changes, chat, demo, devices, duties, me, messages, proposals, stream,
+    App, answer, auth, changes, chat, control, demo, devices, duties, events, hooks, me, messages,
+    proposals, sources, stream,
 };
 
 /// The methods that the API uses.
@@ -16,6 +18,8 @@ pub enum Verb {
     Get,
     /// Writes.
     Post,
+    /// Takes something away.
+    Delete,
 }
 
 impl Verb {
@@ -24,6 +28,7 @@ impl Verb {
         match self {
             Verb::Get => "GET",
             Verb::Post => "POST",
+            Verb::Delete => "DELETE",
         }
     }
 
@@ -31,6 +36,7 @@ impl Verb {
         match self {
             Verb::Get => MethodFilter::GET,
             Verb::Post => MethodFilter::POST,
+            Verb::Delete => MethodFilter::DELETE,
         }
     }
 }
@@ -40,6 +46,8 @@ impl Verb {
 pub enum Access {
     /// Anyone who reaches the address by one of its own names.
     Open,
+    /// Anyone who signs what they send, by whatever name they reach the address: it may be a proxy's.
+    Signed,
     /// A paired device, by its token.
     Device,
 }
@@ -65,8 +73,16 @@ const fn route(
     Route { verb, path, access, handler }
 }
 
-use Access::{Device, Open};
-use Verb::{Get, Post};
+use Access::{Device, Open, Signed};
+use Verb::{Delete, Get, Post};
+
+/// Where webhooks are delivered to.
+const HOOKS: &str = "/v1/hooks/";
+
+/// Whether an address is that of a webhook.
+pub(crate) fn is_hook(uri: &Uri) -> bool {
+    uri.path().starts_with(HOOKS)
+}
 
 /// Every operation.
 pub const ROUTES: &[Route] = &[
@@ -93,6 +109,21 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/proposals/{id}", Device, |m| on(m, proposals::one)),
     route(Post, "/v1/proposals/{id}/confirm", Device, |m| on(m, proposals::confirm)),
     route(Post, "/v1/proposals/{id}/decline", Device, |m| on(m, proposals::decline)),
+    route(Post, "/v1/hooks/{id}", Signed, |m| on(m, hooks::take)),
+    route(Get, "/v1/sources", Device, |m| on(m, sources::list)),
+    route(Post, "/v1/sources", Device, |m| on(m, sources::add)),
+    route(Delete, "/v1/sources/{id}", Device, |m| on(m, sources::remove)),
+    route(Post, "/v1/sources/{id}/test", Device, |m| on(m, sources::test)),
+    route(Post, "/v1/sources/{id}/rotate", Device, |m| on(m, sources::rotate)),
+    route(Get, "/v1/events", Device, |m| on(m, events::list)),
+    route(Get, "/v1/events/{id}", Device, |m| on(m, events::trace)),
+    route(Get, "/v1/observed", Device, |m| on(m, events::observed)),
+    route(Get, "/v1/control", Device, |m| on(m, control::show)),
+    route(Post, "/v1/pauses", Device, |m| on(m, control::pause)),
+    route(Post, "/v1/pauses/{id}/lift", Device, |m| on(m, control::lift)),
+    route(Post, "/v1/holds/{id}/release", Device, |m| on(m, control::release)),
+    route(Post, "/v1/holds/{id}/promote", Device, |m| on(m, control::promote)),
+    route(Post, "/v1/system-stop", Device, |m| on(m, control::system_stop)),
     route(Get, "/v1/demo", Device, |m| on(m, demo::state)),
     route(Post, "/v1/demo/plug", Device, |m| on(m, demo::plug)),
 ];
@@ -104,7 +135,7 @@ pub(crate) fn table(app: &App) -> Router<App> {
         router.route(
             route.path,
             match route.access {
-                Access::Open => handler,
+                Access::Open | Access::Signed => handler,
                 Access::Device => {
                     handler.route_layer(from_fn_with_state(app.clone(), auth::device))
                 }

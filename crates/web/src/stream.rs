@@ -156,7 +156,6 @@ async fn stopped(stop: &mut Option<watch::Receiver<bool>>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
 
     use base::{IdSource, Limits};
     use engine::{Context, setup};
@@ -196,13 +195,10 @@ mod tests {
         let streams = std::sync::Arc::new(Semaphore::new(1));
         let permit = streams.clone().try_acquire_owned().expect("room");
         let signals = cx.store.signals();
-        let app = std::sync::Arc::new(Shared {
-            web: WebState { cx, owner, listen, demo: None },
-            requests: Semaphore::new(1),
-            streams,
-            tries: Mutex::default(),
-            stop: None,
-        });
+        let secrets = std::sync::Arc::new(crate::secrets::SecretMemory::default());
+        let hints = std::sync::Arc::default();
+        let web = WebState { cx, owner, listen, secrets, hints, demo: None };
+        let app = std::sync::Arc::new(Shared { streams, ..Shared::new(web, None) });
         let caller = Caller { token: device.token_digest, device };
         let beat_at = Instant::now() + BEAT;
         Feed { app, caller, signals, stop: None, told: -1, beat_at, _permit: permit }

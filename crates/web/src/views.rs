@@ -1,5 +1,7 @@
 //! How records look to a client: made in this one place, from records alone (P4).
 
+mod heard;
+
 use base::{BodyId, Timestamp};
 use domain::draft::Draft;
 use domain::schedule::{Rule, local_words, month, zone};
@@ -67,7 +69,12 @@ pub(crate) fn duty(tx: &mut Tx<'_>, owner: &Owner, duty: &Duty) -> Result<Answer
         last_run: runs.iter().find_map(|run| run.ended_at),
     };
     let prompts = schedules.iter().map(|schedule| schedule.prompt).collect();
-    let schedules: Vec<Value> = schedules.iter().map(schedule).collect::<Result<_>>()?;
+    let checks: Vec<Value> =
+        schedules.iter().map(|schedule| heard::check(tx, schedule)).collect::<Result<_>>()?;
+    let mut schedules: Vec<Value> = schedules.iter().map(schedule).collect::<Result<_>>()?;
+    for (schedule, check) in schedules.iter_mut().zip(checks) {
+        schedule["check"] = check;
+    }
     let frame = json!({
         "id": duty.id,
         "state": duty.state,
@@ -77,6 +84,9 @@ pub(crate) fn duty(tx: &mut Tx<'_>, owner: &Owner, duty: &Duty) -> Result<Answer
         "ends_at": version.until_at,
         "waits": waits.iter().map(wait).collect::<Vec<_>>(),
         "schedules": schedules,
+        "pause": heard::pause(tx, duty)?,
+        "subscriptions": heard::subscriptions(tx, duty)?,
+        "situations": heard::situations(tx, duty)?,
         "runs": runs.iter().map(run).collect::<Vec<_>>(),
         "spent_micro_usd": spent,
         "state_line": duty_line(facts, &zone),
@@ -239,6 +249,7 @@ pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer) -> Result<Value> {
     for schedule in frame["schedules"].as_array_mut().into_iter().flatten() {
         schedule["prompt"] = json!(told.next().unwrap_or_else(|| ERASED.to_owned()));
     }
+    heard::with_words(tx, &mut frame)?;
     let mut goal = draft.as_ref().map_or(ERASED, |draft| &draft.goal).to_owned();
     if let Some(body) = reason {
         let bytes = store::event::body(tx, body)?;

@@ -59,7 +59,8 @@ fn is_han(c: char) -> bool {
 
 /// Marks that sit on other characters, and characters without width.
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{0300}'..='\u{036F}' | '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}')
+    matches!(c, '\u{0300}'..='\u{036F}' | '\u{200B}'..='\u{200F}' | '\u{FE00}'..='\u{FE0F}')
+        || matches!(c, '\u{AD}' | '\u{2060}' | '\u{FEFF}')
 }
 
 /// Full-width forms become ASCII, every kind of apostrophe `'`, every kind of blank ` `.

@@ -78,6 +78,8 @@ pub struct Wish {
     pub zone: Option<String>,
     /// The month's cap.
     pub cap: Option<MicroUsd>,
+    /// How far the agent goes by itself.
+    pub dial: Option<domain::event::Dial>,
 }
 
 /// Changes settings, if any are named, and shows them as they are then.
@@ -101,6 +103,10 @@ pub async fn set(
         let (whole, part) = (cap.0 / 1_000_000, cap.0 % 1_000_000);
         again.push_str(&format!(" --cap-usd {whole}.{part:06}"));
         body.insert("month_cap_micro_usd".into(), json!(cap));
+    }
+    if let Some(dial) = wish.dial {
+        again.push_str(&format!(" --dial {}", dial.word()));
+        body.insert("dial".into(), json!(dial));
     }
     if !body.is_empty() {
         body.insert("id".into(), json!(id));

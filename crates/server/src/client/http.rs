@@ -5,6 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use base::{Clock, EventId, IdSource, Secret};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::Value;
 
@@ -134,6 +136,12 @@ impl Client {
         Client { endpoint, http, ids, clock }
     }
 
+    /// A new secret for a webhook: 256 random bits, as Standard Webhooks writes them.
+    pub fn new_secret(&self) -> Result<Secret, ClientError> {
+        let text = format!("whsec_{}", STANDARD.encode(self.ids.bytes::<32>()));
+        Secret::new(&text).map_err(|error| ClientError::Usage(error.to_string()))
+    }
+
     /// A new id for one write of this client.
     pub fn new_id(&self) -> EventId {
         self.ids.next(self.clock.now())
@@ -143,6 +151,28 @@ impl Client {
     pub async fn get(&self, path: &[&str], query: &[(&str, i64)]) -> Result<Value, ClientError> {
         let (url, shown) = self.address(path, query)?;
         self.ask(self.request(Method::GET, url), &shown).await
+    }
+
+    /// As [`Client::get`], with a query of texts.
+    pub async fn get_by(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Value, ClientError> {
+        let (mut url, shown) = self.address(path, &[])?;
+        url.query_pairs_mut().extend_pairs(query);
+        self.ask(self.request(Method::GET, url), &shown).await
+    }
+
+    /// Takes `path` away. The query carries the client-made id.
+    pub async fn delete(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Value, ClientError> {
+        let (mut url, shown) = self.address(path, &[])?;
+        url.query_pairs_mut().extend_pairs(query);
+        self.ask(self.request(Method::DELETE, url), &shown).await
     }
 
     /// Writes to `path`. The body carries the client-made id that makes a repeat safe.

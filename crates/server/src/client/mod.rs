@@ -1,21 +1,27 @@
 //! The command line as a client of the HTTP API: it takes input, shows records and collects
 //! decisions; it holds no state and no rule of its own (CLI-01).
 
+mod control;
 mod decide;
 mod devices;
 mod error;
+mod events;
 mod http;
 mod show;
+pub mod sources;
 mod tail;
 mod wire;
+mod world;
 mod write;
 
 #[cfg(test)]
 pub mod tests;
 
+pub use control::{Settle, control, lift, pause, settle, system_stop};
 pub use decide::{Answer, confirm, decline};
 pub use devices::{Wish, devices, offer_code, revoke, set};
 pub use error::{ClientError, Exit};
+pub use events::{events, observed, trace};
 pub use http::{Client, Endpoint, find_within, http_client};
 pub use show::Screen;
 pub use tail::{TailOptions, tail};

@@ -60,7 +60,8 @@ impl Times {
         }
     }
 
-    fn or_dash(&self, at: Option<Timestamp>) -> String {
+    /// The same, or a dash.
+    pub fn or_dash(&self, at: Option<Timestamp>) -> String {
         at.map_or_else(|| "-".to_string(), |at| self.show(at))
     }
 }
@@ -150,7 +151,20 @@ pub fn duty(duty: &Duty, times: &Times) -> String {
         let next = times.or_dash(schedule.next_slot);
         let _ = writeln!(text, "  - {words} [{state}{late}], next {next}");
         prompt(&mut text, "    ", &schedule.prompt);
+        if let Some(check) = &schedule.check {
+            let failed = match check.failed {
+                0 => String::new(),
+                count => format!(", could not read {count}"),
+            };
+            let last = times.or_dash(check.last);
+            let (looked, woke) = (check.looked, check.woke);
+            let _ = writeln!(
+                text,
+                "    Check: looked {looked} times, woke {woke}{failed}, last {last}"
+            );
+        }
     }
+    heard(&mut text, duty, times);
     if !duty.waits.is_empty() {
         text.push_str("Waits for\n");
     }
@@ -176,6 +190,35 @@ pub fn duty(duty: &Duty, times: &Times) -> String {
         );
     }
     text
+}
+
+/// What a duty hears, and where its matters stand.
+fn heard(text: &mut String, duty: &Duty, times: &Times) {
+    if let Some(pause) = &duty.pause {
+        let (what, lift) = match pause.everything {
+            true => ("with everything", "adjutant lift".to_owned()),
+            false => ("by itself", format!("adjutant lift {}", plain(&duty.id))),
+        };
+        let _ = writeln!(text, "Paused   {what}; go on: {lift}");
+    }
+    if !duty.subscriptions.is_empty() {
+        text.push_str("Hears\n");
+    }
+    for one in &duty.subscriptions {
+        let topic = one.topic.as_deref().map_or_else(|| "everything".into(), plain);
+        let along = if one.mode == "background" { ", read along" } else { "" };
+        let (name, state) = (plain(&one.name), plain(&one.state));
+        let _ = writeln!(text, "  - {name}: {topic} [{state}{along}]");
+        prompt(text, "    ", &one.prompt);
+    }
+    if !duty.situations.is_empty() {
+        text.push_str("Stands, newest first\n");
+    }
+    for one in &duty.situations {
+        let matter = plain(&one.matter).replace('\n', " ");
+        let (words, due) = (plain(&one.words), times.show(one.due_at));
+        let _ = writeln!(text, "  - {matter}: {words}; looked at again {due}");
+    }
 }
 
 /// A card in the order of UX rule 3: what will happen, its fields, and what if nobody answers.
@@ -243,7 +286,11 @@ pub fn devices(devices: &[Device], times: &Times) -> String {
 pub fn settings(me: &Me) -> String {
     let cap = me.month.cap_micro_usd.map_or_else(|| "no cap".into(), |cap| format!("of {cap}"));
     let (name, zone, spent) = (plain(&me.name), plain(&me.zone), me.month.micro_usd);
-    format!("Name   {name}\nZone   {zone}\nMonth  {spent} {cap}\n")
+    let dial = match me.dial.as_str() {
+        "" => String::new(),
+        dial => format!("Dial   {}\n", plain(dial)),
+    };
+    format!("Name   {name}\nZone   {zone}\nMonth  {spent} {cap}\n{dial}")
 }
 
 fn conditions(text: &mut String, conditions: &[Condition]) {

@@ -2,6 +2,7 @@
 
 mod devices;
 pub mod peer;
+mod world;
 
 use std::io::Write;
 use std::sync::mpsc::{Sender, channel};

@@ -18,6 +18,9 @@ pub struct Me {
     /// What the month has cost so far.
     #[serde(default)]
     pub month: Month,
+    /// off, observe or auto.
+    #[serde(default)]
+    pub dial: String,
 }
 
 /// A month's cost.
@@ -168,6 +171,15 @@ pub struct Duty {
     /// After this it wakes no more.
     #[serde(default)]
     pub ends_at: Option<Timestamp>,
+    /// The pause that covers it.
+    #[serde(default)]
+    pub pause: Option<DutyPause>,
+    /// What it hears.
+    #[serde(default)]
+    pub subscriptions: Vec<Subscription>,
+    /// Where its matters stand, newest first.
+    #[serde(default)]
+    pub situations: Vec<Situation>,
     /// Newest runs.
     #[serde(default)]
     pub runs: Vec<Run>,
@@ -207,6 +219,60 @@ pub struct Schedule {
     /// Whether the last one came late.
     #[serde(default)]
     pub late_last: bool,
+    /// What a program looked at for it.
+    #[serde(default)]
+    pub check: Option<Check>,
+}
+
+/// The looks of a schedule.
+#[derive(Debug, Deserialize)]
+pub struct Check {
+    /// That ended.
+    pub looked: u64,
+    /// Whose condition held.
+    pub woke: u64,
+    /// That could not be read.
+    #[serde(default)]
+    pub failed: u64,
+    /// When the last one ended.
+    #[serde(default)]
+    pub last: Option<Timestamp>,
+}
+
+/// A pause that covers a duty.
+#[derive(Debug, Deserialize)]
+pub struct DutyPause {
+    /// It covers all duties.
+    pub everything: bool,
+}
+
+/// A standing wait for events of a source.
+#[derive(Debug, Deserialize)]
+pub struct Subscription {
+    /// The source.
+    pub name: String,
+    /// Which events of it; `None`: all.
+    #[serde(default)]
+    pub topic: Option<String>,
+    /// wake or background.
+    #[serde(default)]
+    pub mode: String,
+    /// What the agent is to do.
+    #[serde(default)]
+    pub prompt: String,
+    /// Its state.
+    pub state: String,
+}
+
+/// A judgement of where a matter stands.
+#[derive(Debug, Deserialize)]
+pub struct Situation {
+    /// The matter.
+    pub matter: String,
+    /// Where it stands.
+    pub words: String,
+    /// When it is looked at again.
+    pub due_at: Timestamp,
 }
 
 /// One wake-up that took place.

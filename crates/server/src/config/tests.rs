@@ -34,10 +34,14 @@ fn bad_files_are_refused_with_the_key_and_the_remedy() {
     let table = [
         ("listen = ", "line 1: string values must be quoted, expected literal string"),
         ("lsten = \"127.0.0.1:1\"", "unknown key lsten; near names: listen"),
-        ("base_url = \"https://h\"", "unknown key base_url; near names: model.base_url"),
+        (
+            "base_url = \"https://h\"",
+            "unknown key base_url; near names: model.base_url, search.base_url, small.base_url",
+        ),
         (
             "[model]\nkey_fiel = \"k\"",
-            "unknown key model.key_fiel; near names: model.key_file, mcp.key_file",
+            "unknown key model.key_fiel; near names: model.key_file, mcp.key_file, search.key_file, \
+             small.key_file",
         ),
         (
             "[limits]\nlease = 1",
@@ -107,6 +111,33 @@ fn bad_files_are_refused_with_the_key_and_the_remedy() {
         (
             &model("input_usd_per_million = \"1\"\ncontext_tokens = 8192"),
             "model.max_output_tokens must be below model.context_tokens (8192)",
+        ),
+        (
+            "[small]\nbase_url = \"https://h/v1\"\nmodel = \"m\"",
+            "small.key_env is missing; name the variable that holds the key, or give \
+             small.key_file",
+        ),
+        ("[search]\nprovider = \"bing\"", "search.provider must be \"searxng\" or \"brave\""),
+        (
+            "[search]\nprovider = \"searxng\"",
+            "search.base_url is missing; give its address, such as http://127.0.0.1:8888",
+        ),
+        (
+            "[search]\nprovider = \"searxng\"\nbase_url = \"http://127.0.0.1:1\"\nkey_env = \"K\"",
+            "search.provider searxng takes no key; leave search.key_* out",
+        ),
+        (
+            "[search]\nprovider = \"brave\"",
+            "search.key_env is missing; name the variable that holds the key, or give \
+             search.key_file",
+        ),
+        (
+            "[search]\nprovider = \"brave\"\nbase_url = \"http://10.0.0.5\"\nkey_env = \"K\"",
+            "search.base_url would carry the key in the clear; use https",
+        ),
+        (
+            "[fetch]\nallow = [\"localhost:80\"]",
+            "fetch.allow takes addresses with a port, such as \"127.0.0.1:8888\"",
         ),
         (
             "[mcp]\nname = \"files\"",
@@ -317,6 +348,8 @@ fn example() -> String {
 fn the_example_file_is_accepted_and_shows_the_default_limits() {
     let config = read(&example()).expect("the example is accepted");
     assert_eq!(config.limits, Limits::default());
+    assert_eq!(config.small.map(|small| small.model), Some("example-small".to_owned()));
+    assert_eq!(config.search.map(|search| search.provider), Some(super::SearchProvider::Brave));
     let model = config.model.expect("a model");
     assert_eq!((model.context_tokens, model.max_output_tokens), (128_000, 8_192));
     assert_eq!(model.cached_per_million, MicroUsd(28_000));

@@ -88,6 +88,8 @@ CREATE TABLE source (
   CHECK ((every_ms IS NULL) = (next_look_at IS NULL))
 );
 CREATE UNIQUE INDEX source_name ON source (owner, kind, name) WHERE state = 'active';
+-- What the user set up is called by its name alone.
+CREATE UNIQUE INDEX source_chosen ON source (owner, name) WHERE state = 'active' AND config IS NOT NULL;
 CREATE INDEX source_owner ON source (owner, created_at);
 CREATE INDEX source_look ON source (next_look_at) WHERE state = 'active';
 
@@ -408,7 +410,7 @@ CREATE TABLE object (
   expires_at BIGINT,
   created_at BIGINT NOT NULL
 );
-CREATE INDEX object_value ON object (session, value, kind, created_at);
+CREATE INDEX object_value ON object (session, value, created_at);
 
 -- Judgements of where matters stand (PRO-02). Each is a row of its own; the newest of a matter counts.
 CREATE TABLE situation (

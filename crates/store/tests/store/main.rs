@@ -5,6 +5,7 @@
 
 mod backoff;
 mod chat;
+mod control;
 mod faults;
 mod fixtures;
 mod group;
@@ -12,8 +13,11 @@ mod guards;
 mod lanes;
 mod migration;
 mod order;
+mod outside;
 mod postgres_faults;
+mod queue;
 mod raw;
 mod records;
 mod statements;
+mod unlocked;
 mod world;

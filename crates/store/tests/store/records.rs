@@ -321,6 +321,8 @@ fn the_ledger_adds_up_by_month_owner_and_duty() {
             entry("2026-11", LedgerKind::Model, Some(duty), 5),
             entry("2026-11", LedgerKind::Model, None, 7),
             entry("2026-12", LedgerKind::Model, Some(duty), 11),
+            // The small model's, before there is a run.
+            LedgerEntry { run: None, ..entry("2026-11", LedgerKind::Attribution, None, 2) },
         ];
         let again = entries[0].clone();
         h.write(move |tx| entries.iter().try_for_each(|e| store::ledger::add(tx, e))).unwrap();
@@ -345,7 +347,7 @@ fn the_ledger_adds_up_by_month_owner_and_duty() {
             output_tokens: 3 * entries,
             micro_usd: MicroUsd(cost),
         };
-        let wanted = (sum(1, 2, 3, 12), Totals::default(), sum(1, 3, 4, 23), MicroUsd(16));
+        let wanted = (sum(1, 3, 4, 14), Totals::default(), sum(1, 4, 5, 25), MicroUsd(16));
         assert_eq!(found, wanted);
     });
 }

@@ -1,7 +1,9 @@
 //! Records of what comes from the world and of what holds it back, with every column filled.
 
-use base::{DutyId, EventId, ScheduleId, SessionId, SourceId, TaskVersionId, Timestamp, WorkItemId};
 use base::{Digest, Id as _};
+use base::{
+    DutyId, EventId, ScheduleId, SessionId, SourceId, TaskVersionId, Timestamp, WorkItemId,
+};
 use domain::event::{Class, Dial, EventKind, How, Mode, Trust};
 use domain::situation::{Part, Stands, Step};
 use domain::state::{

@@ -134,7 +134,9 @@ fn a_stopped_duty_wakes_no_more_and_goes_on_from_its_next_slot() {
         "waits": [],
         "schedules": [{"id": schedule["id"], "words": "every day at 09:30",
             "prompt": "Look at the feed.",
-            "next_slot": "2026-11-30T08:30:00.000000Z", "state": "active", "late_last": false}],
+            "next_slot": "2026-11-30T08:30:00.000000Z", "state": "active", "late_last": false,
+            "check": null}],
+        "pause": null, "subscriptions": [], "situations": [],
         "runs": [], "spent_micro_usd": 0,
         "state_line": "Waiting · first look Monday 2026-11-30 09:30",
     });

@@ -5,12 +5,16 @@
 mod access;
 mod client;
 mod contract;
+mod control;
 mod decisions;
 mod devices;
+mod events;
+mod hooks;
 mod log;
 mod reads;
 mod server;
 mod settings;
 mod signals;
+mod sources;
 mod story;
 mod writes;

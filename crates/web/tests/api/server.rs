@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use base::{DeviceId, DutyId, EventId, Id, IdSource, Limits, MessageId, ProposalId, RunId};
 use domain::event::Trust;
 use domain::state::{MessageState, ProposalState};
-use engine::setup::{self, Seed};
 use engine::Context;
+use engine::setup::{self, Seed};
 use model::{Prices, Script, ScriptedModel};
 use serde_json::{Value, json};
 use store::event::NewBody;
@@ -19,8 +19,10 @@ use store::proposal::{Proposal, ProposalKind};
 use store::{Database, OwnerTx, Store};
 use testkit::clock::FakeClock;
 use testkit::stores::{START, TempFolder, options};
+use testkit::world::FakeWorld;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
+use web::secrets::SecretMemory;
 
 /// What the model does in these tests.
 const SCRIPT: &str = r#"
@@ -69,6 +71,8 @@ pub struct Server {
     pub cx: Context,
     pub owner: Owner,
     pub clock: Arc<FakeClock>,
+    pub secrets: Arc<SecretMemory>,
+    pub world: Arc<FakeWorld>,
     pub runtime: Runtime,
     stop: watch::Sender<bool>,
     _folder: TempFolder,
@@ -84,20 +88,25 @@ pub struct Paired {
 impl Server {
     /// Without the engine's stages: records move only as the test says.
     pub fn start() -> Self {
-        Self::with(None, false)
+        Self::with(None, false, Limits::default())
+    }
+
+    /// With other bounds.
+    pub fn bounded(limits: Limits) -> Self {
+        Self::with(None, false, limits)
     }
 
     /// With the engine's stages.
     pub fn with_engine() -> Self {
-        Self::with(None, true)
+        Self::with(None, true, Limits::default())
     }
 
     /// As a demo.
     pub fn with_demo(demo: Arc<CountingDemo>) -> Self {
-        Self::with(Some(demo), false)
+        Self::with(Some(demo), false, Limits::default())
     }
 
-    fn with(demo: Option<Arc<CountingDemo>>, engine: bool) -> Self {
+    fn with(demo: Option<Arc<CountingDemo>>, engine: bool, limits: Limits) -> Self {
         crate::log::capture();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -111,16 +120,17 @@ impl Server {
         let store = Store::open(options(database, clock.clone(), &ids, false)).expect("a store");
         let script = Script::parse(SCRIPT).expect("a script");
         let model = std::sync::Arc::new(ScriptedModel::new(script, Prices::default()));
+        let (world, secrets) = (Arc::new(FakeWorld::default()), Arc::new(SecretMemory::default()));
         let cx = Context {
             store,
             clock: clock.clone(),
             incarnation: ids.next(START),
             ids,
-            limits: Limits::default(),
+            limits,
             model: model.clone(),
             small: model,
             max_output_tokens: 1_000,
-            world: Arc::new(testkit::world::FakeWorld::default()),
+            world: world.clone(),
         };
         let seed = Seed { name: "Ada".into(), zone: "Europe/Berlin".into() };
         let owner = runtime.block_on(setup::owner(&cx, seed)).expect("an owner");
@@ -129,13 +139,21 @@ impl Server {
         let listener = listening.expect("a port");
         let address = listener.local_addr().expect("an address");
         let demo = demo.map(|demo| demo as Arc<dyn web::Demo>);
-        let state = web::WebState { cx: cx.clone(), owner: owner.id, listen: address, demo };
+        let hints = Arc::new(engine::pump::Hints::default());
+        let state = web::WebState {
+            cx: cx.clone(),
+            owner: owner.id,
+            listen: address,
+            secrets: secrets.clone(),
+            hints: hints.clone(),
+            demo,
+        };
         let router = web::router_until(state, stopped.clone());
         runtime.spawn(async move { axum::serve(listener, router).await });
         if engine {
-            runtime.spawn(engine::pump::run(cx.clone(), Arc::default(), stopped));
+            runtime.spawn(engine::pump::run(cx.clone(), hints, stopped));
         }
-        Server { address, cx, owner, clock, runtime, stop, _folder: folder }
+        Server { address, cx, owner, clock, secrets, world, runtime, stop, _folder: folder }
     }
 
     /// Ends open streams and the engine's stages.
@@ -165,6 +183,11 @@ impl Server {
     /// A one-time code.
     pub fn code(&self) -> String {
         self.write(setup::offer_code).code
+    }
+
+    /// What the clock shows.
+    pub fn clock_now(&self) -> base::Timestamp {
+        self.cx.clock.now()
     }
 
     /// A new client-made id.
@@ -214,6 +237,11 @@ impl Server {
     /// An open proposal of a new duty.
     pub fn new_duty(&self) -> ProposalId {
         self.propose(ProposalKind::NewDuty, None, draft())
+    }
+
+    /// An open proposal of a new duty with a draft of the test's own.
+    pub fn proposed(&self, draft: Value) -> ProposalId {
+        self.propose(ProposalKind::NewDuty, None, draft)
     }
 
     /// An open proposal to close a duty.

@@ -38,8 +38,8 @@ fn what_is_no_setting_is_refused_with_the_remedy_and_changes_nothing() {
     let device = server.device("phone");
     let before = me(&server, &device);
     for (wish, remedy) in [
-        (json!({}), "name, zone or month_cap_micro_usd"),
-        (json!({"name": null}), "name, zone or month_cap_micro_usd"),
+        (json!({}), "name, zone, month_cap_micro_usd or dial"),
+        (json!({"name": null}), "name, zone, month_cap_micro_usd or dial"),
         (json!({"name": "  "}), "Give the owner a name"),
         (json!({"name": "two\nlines"}), "Give the owner a name"),
         (json!({"zone": "Mars/Crater"}), "write it as Asia/Hong_Kong"),
