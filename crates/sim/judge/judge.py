@@ -238,7 +238,8 @@ def control_is_written_by_user_or_policy(history):
             yield f"pause {pause['id']} comes from no message that says stop"
         if placed == "user" and not history.said("pause"):
             yield f"pause {pause['id']} was placed in the user's name"
-        if pause["state"] == "lifted" and not any(line["done"] for line in history.said("lift")):
+        # Whoever lost the answer finds it lifted already, and may say that nothing was done.
+        if pause["state"] == "lifted" and not history.said("lift"):
             yield f"pause {pause['id']} was lifted in the user's name"
     for hold in history.all("hold"):
         if hold["state"] != "placed":

@@ -44,11 +44,17 @@ fn callbacks() -> Story {
             (When::At(45 * MINUTE_MS), order("four", "e")),
         ],
         check: |outcome| {
+            // Where the callback itself is late, it meets an open wait after all.
+            let two = outcome.records.told().iter().any(|(_, text, _)| *text == "two is paid.");
+            let two = match two && outcome.faults {
+                true => "two is paid.",
+                false => "two was paid before I asked.",
+            };
             told(
                 outcome,
                 &[
                     (Agent, "one is paid."),
-                    (Agent, "two was paid before I asked."),
+                    (Agent, two),
                     (Agent, "three is paid."),
                     (Agent, "four did not come."),
                 ],
@@ -56,31 +62,19 @@ fn callbacks() -> Story {
             let records = &outcome.records;
             same("satisfied", &records.wait_count(WaitState::Satisfied), &3)?;
             same("timed out", &records.wait_count(WaitState::TimedOut), &1)?;
-            let late = "recorded: late: what waited for it has ended";
-            let answered = "recorded: it answered a wait at the moment that was registered";
-            let early = "ignored: it concerns no duty; noted what the dial on auto would do";
-            let (mut wanted, handled) = ([("a", ""); 5], "handled");
-            for (at, (id, said)) in [
-                ("a", handled),
-                // Routed before the wait began, as it is when nothing goes wrong.
-                ("b", early),
-                ("c", handled),
-                ("d", late),
-                ("e", late),
-            ]
-            .into_iter()
-            .enumerate()
-            {
-                wanted[at] = (id, said);
-            }
+            let (late, handled) = ("recorded: late: what waited for it has ended", "handled");
             let found = records.dispositions();
-            if found.get(1) == Some(&("b", answered)) {
-                wanted[1].1 = answered;
-            }
-            if found.get(2) == Some(&("c", late)) && outcome.faults {
-                (wanted[2].1, wanted[3].1) = (late, handled);
-            }
-            became(outcome, &wanted)
+            // Of the two for one order either may be routed first, and the early one at any time.
+            let [a, b, c, d, e] = found[..] else { return Err(format!("events: {found:?}")) };
+            let early = [
+                "ignored: it concerns no duty; noted what the dial on auto would do",
+                "recorded: it answered a wait at the moment that was registered",
+            ];
+            same("one, four", &(a, e), &(("a", handled), ("e", late)))?;
+            same("three", &[c.1, d.1].contains(&handled), &true)?;
+            same("three", &[c.1, d.1].contains(&late), &true)?;
+            let came_later = outcome.faults && b.1 == handled;
+            same("two", &(early.contains(&b.1) || came_later), &true)
         },
         ..plain(
             "callbacks",
