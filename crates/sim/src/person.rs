@@ -19,8 +19,8 @@ use crate::story::{Act, Story, When};
 const RETRY_MS: u64 = 2_000;
 /// Milliseconds after which a device looks at what changed.
 const LOOK_MS: u64 = 400;
-/// Milliseconds after which a hold is shown to the person.
-const SHOWN_MS: u64 = 60_000;
+/// Milliseconds after which the person minds a hold.
+const MINDED_MS: u64 = 60_000;
 /// Milliseconds between two looks at a polled source.
 const LOOK_EVERY_MS: u64 = 3_600_000;
 
@@ -70,7 +70,11 @@ impl Person {
 
     /// Something changed on the server, or the connection broke: the device looks, a little later.
     pub(crate) fn hint(&mut self, at: Timestamp) {
-        self.looks_at.get_or_insert(at.plus_ms(LOOK_MS));
+        self.look_at(at.plus_ms(LOOK_MS));
+    }
+
+    fn look_at(&mut self, at: Timestamp) {
+        self.looks_at = Some(self.looks_at.map_or(at, |known| known.min(at)));
     }
 
     pub(crate) fn sees_run(&mut self, duty: Option<DutyId>, at: Timestamp) {
@@ -310,10 +314,15 @@ impl Person {
         }));
         let (chat, proposals, holds) = sim.outcome("look", found)?;
         let at = sim.clock.now();
-        // Shown under Now once the person is asked, or once it has stood for a minute.
-        let shown = holds
-            .iter()
-            .find(|hold| hold.asked_at.is_some() || hold.created_at.plus_ms(SHOWN_MS) <= at);
+        // The person minds a hold once they are asked, or once it has stood for a minute.
+        let minded = |hold: &store::hold::Hold| match hold.asked_at {
+            Some(_) => at,
+            None => hold.created_at.plus_ms(MINDED_MS),
+        };
+        let shown = holds.iter().find(|hold| minded(hold) <= at);
+        if let Some(next) = holds.iter().map(minded).filter(|next| *next > at).min() {
+            self.look_at(next);
+        }
         match (shown, self.held) {
             (Some(hold), Some((id, _))) if hold.id == id => {}
             (shown, _) => self.held = shown.map(|hold| (hold.id, at)),
@@ -337,7 +346,7 @@ impl Person {
             return Ok(());
         }
         if sim.fault(10) {
-            self.looks_at = Some(at.plus_ms(RETRY_MS));
+            self.look_at(at.plus_ms(RETRY_MS));
             return Ok(());
         }
         let device = self.device.id;

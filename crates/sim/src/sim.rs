@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use base::{Clock as _, Id as _, IdSource, Incarnation, Limits, MicroUsd, OwnerId, Timestamp};
+use domain::state::Alarm;
 use engine::rest::Rest;
 use engine::{Context, delivery, rest, router, setup, sweeper, timer};
 use model::{ChatModel, Prices, Script, ScriptedModel};
@@ -169,8 +170,8 @@ const TURNS_MAX: u64 = 60_000;
 const FAULTS_MAX: u32 = 8;
 /// How far time moves while a lease that nobody uses runs out.
 const BUSY_MS: u64 = 5_000;
-/// After how many milliseconds, and a little, a hold is told of.
-const ALARM_MS: u64 = 60_050;
+/// How many milliseconds after its time the sweeper's tick finds what lasts too long.
+const TICK_MS: u64 = 50;
 /// From how many milliseconds on a stage's errand is overtaken by another.
 const OVERTAKEN_MS: u64 = 10_000;
 
@@ -546,9 +547,13 @@ impl<'s> Sim<'s> {
         let (at, owner) = (self.clock.now(), self.owner);
         let holds = now(cx.store.read(move |tx| store::hold::placed(tx, owner)));
         let holds = self.outcome("rest", holds)?;
+        let custody = domain::state::CUSTODY.iter().find(|custody| custody.table == "hold");
+        let Some(Alarm::AfterMs(ms)) = custody.map(|custody| custody.alarm) else {
+            return Ok(None);
+        };
         // A process that has just come back gives its stages that long too.
         let since = holds.iter().map(|hold| hold.created_at.max(self.opened_at));
-        Ok(since.map(|since| since.plus_ms(ALARM_MS)).filter(|due| *due > at).min())
+        Ok(since.map(|since| since.plus_ms(ms + TICK_MS)).filter(|due| *due > at).min())
     }
 
     fn finish(mut self) -> Result<Ran, SimError> {

@@ -46,11 +46,11 @@ fn plain(name: &'static str, about: &'static str, script: &'static str) -> Story
 const CARD: &str = "Start this duty? Price watch: Look at the price feed each morning. Tell the user \
                     only when the price falls under 100; on Friday tell in any case.";
 
-/// A hold that nobody has settled for a minute.
+/// A hold that nobody has settled for ten minutes.
 const HELD: (MessageKind, &str) = (MessageKind::Notice, "Held since …");
 
 /// What the person was told, as text, must be exactly this, in any order when it was rough. A wanted
-/// text that ends in `…` goes on as it likes. How often a hold lasts for longer than a minute is not
+/// text that ends in `…` goes on as it likes. How often a hold lasts for long is not
 /// asked when it was rough: dead workers and slow networks take their time.
 fn told<'t>(outcome: &'t Outcome, wanted: &[(MessageKind, &'t str)]) -> Result<(), String> {
     told_in_order(outcome, wanted, !outcome.rough)
@@ -284,18 +284,14 @@ fn outages() -> Story {
                 outcome,
                 &[
                     (Notice, away),
-                    HELD,
                     (Agent, "Heard: one"),
                     (Notice, away),
-                    HELD,
                     (Agent, "Heard: two"),
                     (Notice, away),
-                    HELD,
                     (Agent, "Heard: three"),
                     (Agent, "Heard: four"),
                     (Agent, "Heard: five"),
                     (Notice, "I gave up on \"this is forbidden\" after 5 tries. …"),
-                    HELD,
                     (Agent, "Heard: six"),
                 ],
             )?;
@@ -372,7 +368,7 @@ fn poison() -> Story {
         acts: vec![
             (When::At(1_000), Act::Send("a deadly word")),
             (When::After(10), Act::Send("a good word")),
-            (When::Held(10 * MINUTE_MS), Act::Release),
+            (When::Held(15 * MINUTE_MS), Act::Release),
             (When::At(2 * HOUR_MS), Act::Send("another good word")),
         ],
         outages: Vec::new(),
