@@ -50,9 +50,9 @@ impl Connection {
     pub(crate) fn check(config: &ServerConfig, limits: &ConnectLimits) -> Result<(), ConfigError> {
         match &config.reach {
             Reach::Command(_) => Ok(()),
-            Reach::Http(at) => http::peer(at, limits).map(|_peer| ()).map_err(|problem| {
-                ConfigError::Address { name: config.name.clone(), problem }
-            }),
+            Reach::Http(at) => http::peer(at, limits)
+                .map(|_peer| ())
+                .map_err(|problem| ConfigError::Address { name: config.name.clone(), problem }),
         }
     }
 

@@ -297,8 +297,7 @@ async fn feeds_of_other_forms_are_read() {
     let long = "x".repeat(500);
     /// A feed with one entry of that id.
     type Form<'a> = &'a dyn Fn(&str) -> String;
-    let forms: [(Form<'_>, &str); 4] =
-        [(&atom, "2"), (&json, "2"), (&bare, "2"), (&atom, &long)];
+    let forms: [(Form<'_>, &str); 4] = [(&atom, "2"), (&json, "2"), (&bare, "2"), (&atom, &long)];
     for (form, id) in forms {
         let site = Site::start().await.unwrap();
         let mut polled = feed(&site);

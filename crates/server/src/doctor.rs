@@ -3,6 +3,8 @@
 //! Looks without changing anything, except that it writes and removes one empty file in the data
 //! folder. It never prints a key.
 
+mod world;
+
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -107,9 +109,11 @@ pub async fn examine(config: &Result<Config, ConfigError>, env: Env<'_>) -> Vec<
     )];
     let http = client::http_client();
     checks.extend(model(config.model.as_ref(), http.as_ref().ok(), env).await);
+    checks.push(world::small_model(config, env));
     checks.push(zone(config));
     checks.push(page());
     checks.push(data_folder(&config.data_dir));
+    checks.push(world::secrets(config));
     checks.push(disk_space(config));
     checks.extend(tool_servers(config, env).await);
     match http {
@@ -518,7 +522,9 @@ async fn server(config: &Config, http: reqwest::Client, env: Env<'_>) -> Vec<Che
     let word = |name: &str| health.get(name).and_then(Value::as_str).unwrap_or("?").to_string();
     let mut checks =
         vec![Check::ok("server", format!("{root} runs {} on {}", word("version"), word("engine")))];
-    checks.push(match client.get(&["v1", "me"], &[]).await {
+    let me = client.get(&["v1", "me"], &[]).await;
+    let known = me.is_ok();
+    checks.push(match me {
         Ok(_) => Check::ok("token", "the server accepts it"),
         Err(_) if !with_token => Check::new(
             "token",
@@ -528,6 +534,11 @@ async fn server(config: &Config, http: reqwest::Client, env: Env<'_>) -> Vec<Che
         ),
         Err(error) => Check::from_error("token", &error.to_string()),
     });
+    if known {
+        let now = health.get("now").and_then(Value::as_str);
+        let now = now.and_then(|now| base::Timestamp::parse(now).ok());
+        checks.extend(world::sources(&client, now).await);
+    }
     checks
 }
 

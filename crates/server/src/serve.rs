@@ -38,14 +38,7 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
         .map_err(|error| data_folder(&error, &config.secrets_folder()))?;
     let incarnation = ids.next(clock.now());
     let options = options(&config, clock.clone(), incarnation);
-    // The PostgreSQL client blocks, so opening happens off the runtime's threads.
-    let store = tokio::task::spawn_blocking(move || Store::open(options)).await?;
-    if let Err(StoreError::Unavailable(why)) = &store {
-        anyhow::bail!(
-            "the database cannot be reached ({why}); see that it runs and that database.url is right"
-        );
-    }
-    let store = store?;
+    let store = open(options).await?;
     let cx = engine::Context {
         store,
         clock,
@@ -97,6 +90,17 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
     drop(tokio::time::timeout(limit, async { tokio::join!(pump, serving) }).await);
     outside.connectors.shutdown().await;
     Ok(())
+}
+
+/// The store. The PostgreSQL client blocks, so opening happens off the runtime's threads.
+async fn open(options: Options) -> anyhow::Result<Store> {
+    let store = tokio::task::spawn_blocking(move || Store::open(options)).await?;
+    if let Err(StoreError::Unavailable(why)) = &store {
+        anyhow::bail!(
+            "the database cannot be reached ({why}); see that it runs and that database.url is right"
+        );
+    }
+    Ok(store?)
 }
 
 /// Something in the data folder cannot be written: the fact, its cause, the remedy.

@@ -52,11 +52,11 @@ fn room() -> Room {
 
 impl Room {
     fn placed(&self) -> Vec<Hold> {
-        self.talk.read(|tx, owner| store::hold::placed(tx, owner))
+        self.talk.read(store::hold::placed)
     }
 
     fn pauses(&self) -> Vec<Pause> {
-        self.talk.read(|tx, owner| store::hold::pauses(tx, owner))
+        self.talk.read(store::hold::pauses)
     }
 
     fn get(&self, id: HoldId) -> (HoldState, Option<Verdict>) {

@@ -162,7 +162,7 @@ fn what_was_missed_comes_once_and_late_or_not_at_all() {
 fn a_program_looks_first_and_wakes_only_for_a_change() {
     let room = room();
     let lane = room.routine("look changed");
-    let wakeups = |room: &Room| room.talk.read(|tx, owner| store::ledger::all(tx, owner)).wakeups;
+    let wakeups = |room: &Room| room.talk.read(store::ledger::all).wakeups;
     let before = wakeups(&room);
     for _ in 0..4 {
         room.slot();

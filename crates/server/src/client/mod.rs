@@ -11,7 +11,7 @@ mod show;
 pub mod sources;
 mod tail;
 mod wire;
-mod world;
+pub mod world;
 mod write;
 
 #[cfg(test)]
@@ -74,7 +74,8 @@ async fn times(client: &Client) -> Result<Times, ClientError> {
     Ok(Times::new(&me.zone))
 }
 
-async fn fetch<T: DeserializeOwned>(
+/// Reads an address into the type that this program knows for it.
+pub async fn fetch<T: DeserializeOwned>(
     client: &Client,
     path: &[&str],
     query: &[(&str, i64)],

@@ -30,7 +30,6 @@ fn refused(text: &str) -> String {
 #[test]
 fn bad_files_are_refused_with_the_key_and_the_remedy() {
     let model = |more: &str| format!("{MODEL}key_env = \"K\"\n{more}");
-    let mcp = |more: &str| format!("[[mcp]]\nname = \"files\"\n{more}");
     let table = [
         ("listen = ", "line 1: string values must be quoted, expected literal string"),
         ("lsten = \"127.0.0.1:1\"", "unknown key lsten; near names: listen"),
@@ -112,6 +111,31 @@ fn bad_files_are_refused_with_the_key_and_the_remedy() {
             &model("input_usd_per_million = \"1\"\ncontext_tokens = 8192"),
             "model.max_output_tokens must be below model.context_tokens (8192)",
         ),
+        ("[limits]\nworkers = 0", "limits.workers must be a whole number of at least 1"),
+        ("[limits]\nworkers = \"4\"", "limits.workers must be a whole number, but it is a text"),
+        (
+            "[limits]\npoison_attempts = 5000000000",
+            "limits invalid value: integer `5000000000`, expected u32",
+        ),
+        (
+            "[limits]\nlease_ms = 1000\nlease_renew_ms = 600",
+            "limits.lease_renew_ms must be at most half of limits.lease_ms, so that one renewal \
+             may be missed",
+        ),
+        (
+            "[owner]\nzone = \"Hongkong Time\"",
+            "owner.zone \"Hongkong Time\" is no time zone; write an IANA name: Asia/Hong_Kong",
+        ),
+    ];
+    for (text, error) in table {
+        assert_eq!((text, refused(text).as_str()), (text, error));
+    }
+}
+
+#[test]
+fn bad_sections_of_servers_and_the_web_are_refused_with_the_remedy() {
+    let mcp = |more: &str| format!("[[mcp]]\nname = \"files\"\n{more}");
+    let table = [
         (
             "[small]\nbase_url = \"https://h/v1\"\nmodel = \"m\"",
             "small.key_env is missing; name the variable that holds the key, or give \
@@ -192,21 +216,6 @@ fn bad_files_are_refused_with_the_key_and_the_remedy() {
         (
             "[[mcp]]\nname = \"My Files\"\ncommand = \"a\"",
             "mcp.name takes at most 32 of a-z, 0-9 and -",
-        ),
-        ("[limits]\nworkers = 0", "limits.workers must be a whole number of at least 1"),
-        ("[limits]\nworkers = \"4\"", "limits.workers must be a whole number, but it is a text"),
-        (
-            "[limits]\npoison_attempts = 5000000000",
-            "limits invalid value: integer `5000000000`, expected u32",
-        ),
-        (
-            "[limits]\nlease_ms = 1000\nlease_renew_ms = 600",
-            "limits.lease_renew_ms must be at most half of limits.lease_ms, so that one renewal \
-             may be missed",
-        ),
-        (
-            "[owner]\nzone = \"Hongkong Time\"",
-            "owner.zone \"Hongkong Time\" is no time zone; write an IANA name: Asia/Hong_Kong",
         ),
     ];
     for (text, error) in table {

@@ -60,6 +60,16 @@ fn a_sound_set_up_passes_and_the_key_is_never_shown() {
         "GET /health" => {
             Reply::Json(200, json!({"ok": true, "version": "0.1.0", "engine": "sqlite"}))
         }
+        "GET /v1/sources" => Reply::Json(
+            200,
+            json!({"sources": [
+                {"id": "1", "name": "shop", "kind": "webhook", "secret": "kept", "refused": 2,
+                    "refused_at": "2026-11-30T01:00:00Z", "received_at": "2026-11-30T00:00:00Z"},
+                {"id": "2", "name": "news", "kind": "feed", "failures": 2},
+                {"id": "3", "name": "inbox", "kind": "folder",
+                    "received_at": "2026-11-30T00:00:00Z"},
+                {"id": "4", "name": "bank", "kind": "webhook", "secret": "missing"}]}),
+        ),
         _ => Reply::Json(200, json!({"zone": "UTC", "seq": 1})),
     });
     let folder = folder("doctor-ok", &peer.url, "[[mcp]]\nname = \"shell\"\ncommand = \"sh\"\n");
@@ -69,13 +79,19 @@ fn a_sound_set_up_passes_and_the_key_is_never_shown() {
         ("configuration", Ok),
         ("key", Ok),
         ("model", Ok),
+        ("small model", Ok),
         ("time zone", Ok),
         ("page", if web::page::AVAILABLE { Ok } else { Warning }),
         ("data folder", Ok),
+        ("secrets of sources", Ok),
         ("disk space", Ok),
         ("tool server shell", Warning),
         ("server", Ok),
         ("token", Ok),
+        ("source shop", Warning),
+        ("source news", Verdict::Failed),
+        ("source inbox", Ok),
+        ("source bank", Verdict::Failed),
     ];
     assert_eq!(verdicts(&checks), wanted);
     assert!(!text.contains("sk-secret") && !text.contains("token-1"), "a secret is shown: {text}");
@@ -169,4 +185,29 @@ fn what_is_wrong_comes_with_a_remedy() {
     let lacks = |check: &&Check| check.failed() && check.remedy.is_empty();
     assert_eq!(checks.iter().find(lacks), None, "a failure has a remedy");
     assert!(text.contains("unknown key lsten; near names: listen"), "{text}");
+}
+
+#[test]
+fn secrets_that_others_can_read_fail() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder("doctor-secrets", "http://127.0.0.1:1", "");
+    let secrets = folder.0.join("data/secrets");
+    std::fs::create_dir_all(&secrets).expect("a folder");
+    std::fs::write(secrets.join("one"), "x").expect("a file");
+    let mode = |path: &std::path::Path, mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, mode).expect("a mode");
+    };
+    let verdict = || {
+        let (checks, _) = look(&folder, "http://127.0.0.1:1");
+        let check = checks.iter().find(|check| check.name == "secrets of sources");
+        check.map(|check| (check.verdict, check.remedy.contains("chmod")))
+    };
+    mode(&secrets, 0o755);
+    assert_eq!(verdict(), Some((Verdict::Failed, true)));
+    mode(&secrets, 0o700);
+    mode(&secrets.join("one"), 0o644);
+    assert_eq!(verdict(), Some((Verdict::Failed, true)));
+    mode(&secrets.join("one"), 0o600);
+    assert_eq!(verdict(), Some((Verdict::Ok, false)));
 }

@@ -58,6 +58,9 @@ const duty = (id, title, more) => ({
   waits: [],
   schedules: [],
   ends_at: null,
+  pause: null,
+  subscriptions: [],
+  situations: [],
   runs: [],
   spent_micro_usd: 41_300,
   state_line: "",
@@ -81,6 +84,7 @@ const plan = (words, next, late) => ({
   next_slot: at(next),
   state: "active",
   late_last: late,
+  check: late ? { looked: 14, woke: 1, failed: 0, last: at(0), state: "unchanged" } : null,
 });
 const duties = new Map(
   [
@@ -105,6 +109,29 @@ const duties = new Map(
     }),
     duty(parcel, t("Follow the parcel from Lyon", "跟踪里昂来的包裹"), {
       state_line: t("Reading the tracking page · since 09:58", "正在读物流页面 · 始于 09:58"),
+      subscriptions: [
+        {
+          id: randomUUID(),
+          source: randomUUID(),
+          name: "shop",
+          topic: "parcel.*",
+          mode: "wake",
+          prompt: t("Say where the parcel is now.", "说明包裹现在在哪里。"),
+          until_at: null,
+          state: "active",
+        },
+      ],
+      situations: [
+        {
+          id: randomUUID(),
+          event: null,
+          matter: t("Customs form for the parcel", "包裹的报关单"),
+          taken_on_by: t("the carrier", "承运方"),
+          words: t("Taken on by the carrier; not done", "承运方已承接，尚未完成"),
+          due_at: at(26),
+          created_at: at(-2),
+        },
+      ],
       runs: [run(0.9, "running")],
     }),
     duty(old, t("Renew the library books", "续借图书"), {
@@ -117,6 +144,120 @@ const duties = new Map(
     }),
   ].map((item) => [item.id, item]),
 );
+const event = randomUUID();
+const source = (name, kind, more) => ({
+  id: randomUUID(),
+  name,
+  kind,
+  config: null,
+  address: null,
+  secret: kind === "webhook" ? "kept" : null,
+  every_ms: kind === "webhook" ? null : 300_000,
+  expect_ms: null,
+  received_at: at(0.2),
+  silent: false,
+  refused: 0,
+  refused_at: null,
+  looked_at: kind === "webhook" ? null : at(0.9),
+  next_look_at: kind === "webhook" ? null : at(1),
+  failures: 0,
+  last_event: null,
+  duties: [],
+  created_at: at(-90),
+  ...more,
+});
+const sources = [
+  source("shop", "webhook", { refused: 3, refused_at: at(-3), last_event: event }),
+  source("inbox", "folder", { received_at: null }),
+  source("news", "feed", { failures: 2, silent: true, received_at: at(-70) }),
+];
+const trace = {
+  event: {
+    id: event,
+    kind: "webhook",
+    external_id: "msg_2LzQ7",
+    topic: "parcel.moved",
+    key: "shop:LY-204",
+    trust: "outside",
+    excerpt: '{"type":"parcel.moved","data":{"parcel":"LY-204","place":"Paris CDG"}}',
+    received_at: at(0.2),
+    late: false,
+    disposition: null,
+    handled_at: null,
+  },
+  source: { id: sources[0].id, name: "shop", kind: "webhook" },
+  origin: null,
+  links: [
+    {
+      how: "subscription",
+      record: randomUUID(),
+      session: randomUUID(),
+      duty: parcel,
+      title: t("Follow the parcel from Lyon", "跟踪里昂来的包裹"),
+      at: at(0.2),
+    },
+  ],
+  attribution: null,
+  related: [],
+  work_item: {
+    id: randomUUID(),
+    state: "claimed",
+    class: "external",
+    session: randomUUID(),
+    attempts: 0,
+    received_at: at(0.2),
+    delivered_at: at(0.21),
+    read_at: at(0.21),
+    done_at: null,
+  },
+  runs: [
+    {
+      id: randomUUID(),
+      duty: parcel,
+      state: "running",
+      reason: null,
+      started_at: at(0.21),
+      ended_at: null,
+      messages: [
+        {
+          id: randomUUID(),
+          state: "delivered",
+          text: t("The parcel has left Paris.", "包裹已离开巴黎。"),
+          at: at(0.22),
+        },
+      ],
+    },
+  ],
+  proactive: null,
+  hold: null,
+  words: [],
+};
+const control = { system_stop: false, pauses: [], holds: [], dial: "observe" };
+function coverDuties() {
+  const all = control.pauses.find((one) => one.duty === null);
+  for (const item of duties.values()) {
+    const own = control.pauses.find((one) => one.duty === item.id) ?? all;
+    item.pause = own === undefined ? null : { id: own.id, everything: own.duty === null };
+  }
+}
+function pause(duty, by) {
+  const id = randomUUID();
+  const title = duty === null ? null : duties.get(duty).title;
+  control.pauses.push({ id, duty, title, by, created_at: new Date(now()).toISOString() });
+  coverDuties();
+  changed("pause", id);
+  return id;
+}
+if (env.HELD === "1") {
+  control.holds.push({
+    id: randomUUID(),
+    event: randomUUID(),
+    text: t("Wait, not the landlord again", "等一下，先别再找房东"),
+    verdict: "not_a_stop",
+    asked_at: at(0.95),
+    created_at: at(0.9),
+  });
+}
 const proposals = new Map([
   [
     card,
@@ -438,6 +579,41 @@ const routes = [
         return [200, item];
       }),
   ],
+  ["GET", /^\/v1\/control$/, () => [200, { ...control, seq }]],
+  [
+    "POST",
+    /^\/v1\/pauses$/,
+    (body) =>
+      write(body, () => {
+        const id = pause(body.duty ?? null, "user");
+        control.holds = [];
+        return [200, { pause: id, duty: body.duty ?? null, seq }];
+      }),
+  ],
+  [
+    "POST",
+    /^\/v1\/pauses\/([^/]+)\/lift$/,
+    (body, id) =>
+      write(body, () => {
+        control.pauses = control.pauses.filter((one) => one.id !== id);
+        coverDuties();
+        changed("pause", id);
+        return [200, { pause: id, seq }];
+      }),
+  ],
+  [
+    "POST",
+    /^\/v1\/holds\/([^/]+)\/(?:release|promote)$/,
+    (body, id, _, path) =>
+      write(body, () => {
+        control.holds = control.holds.filter((one) => one.id !== id);
+        if (path.endsWith("promote")) pause(null, "user");
+        changed("hold", id);
+        return [200, { hold: id, seq }];
+      }),
+  ],
+  ["GET", /^\/v1\/sources$/, () => [200, { sources, unknown: { refused: 0, refused_at: null } }]],
+  ["GET", /^\/v1\/events\/([^/]+)$/, (_, id) => found(id === event ? trace : null)],
   ["GET", /^\/v1\/demo$/, () => (demoOn ? [200, demo()] : problem(404, "Not a demo."))],
 ];
 const found = (record) => (record ? [200, record] : problem(404, "No such record."));

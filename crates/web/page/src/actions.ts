@@ -6,7 +6,7 @@ import { call, newId, Refused, Unreachable } from "./api.js";
 import * as box from "./outbox.js";
 import * as s from "./state.js";
 import { newcomer } from "./sync.js";
-import type { Device, Duty, Me, Offer, Proposal } from "./types.js";
+import type { Control, Device, Duty, Me, Offer, Proposal, Source, Trace } from "./types.js";
 
 const post = <T>(path: string, body: unknown) => call<T>(s.caller(), "POST", path, body);
 const RETRY_MS = 1_000;
@@ -66,6 +66,63 @@ export function stopDuty(duty: string): void {
   void flush();
 }
 
+/** Holds everything, or one duty: one tap, kept when there is no connection. */
+export function pause(duty: string | null): void {
+  s.controlNote.value = null;
+  s.changeOutbox((held) => box.addPause(held, newId(), duty, new Date(s.now.value).toISOString()));
+  void flush();
+}
+
+/** Lifting widens what happens, so it is never kept for later. */
+export async function lift(pauseId: string): Promise<void> {
+  await settle(`/v1/pauses/${pauseId}/lift`);
+}
+
+/** The person's own word on a message that holds everything back. */
+export async function settleHold(hold: string, stop: boolean): Promise<void> {
+  await settle(`/v1/holds/${hold}/${stop ? "promote" : "release"}`);
+}
+
+async function settle(path: string): Promise<void> {
+  s.controlNote.value = s.words.value.deciding;
+  try {
+    await post(path, { id: newId() });
+    s.controlNote.value = null;
+  } catch (error) {
+    s.controlNote.value = failure(error);
+  }
+  await readControl();
+}
+
+/** Read again after every change of it, so that what is drawn is what the record says. */
+export async function readControl(): Promise<void> {
+  try {
+    s.control.value = await call<Control>(s.caller(), "GET", "/v1/control");
+  } catch (error) {
+    if (error instanceof Refused) s.controlNote.value = error.detail;
+  }
+}
+
+export async function readSources(): Promise<void> {
+  try {
+    const answer = await call<{ sources: Source[] }>(s.caller(), "GET", "/v1/sources");
+    s.sources.value = answer.sources;
+    s.sourcesNote.value = null;
+  } catch (error) {
+    s.sourcesNote.value = failure(error);
+  }
+}
+
+export async function readTrace(event: string): Promise<void> {
+  s.traceNote.value = null;
+  if (s.trace.value?.event.id !== event) s.trace.value = null;
+  try {
+    s.trace.value = await call<Trace>(s.caller(), "GET", `/v1/events/${event}`);
+  } catch (error) {
+    s.traceNote.value = failure(error);
+  }
+}
+
 /** Resuming widens what happens, so unlike a stop it is never kept for later. */
 export async function resumeDuty(duty: string): Promise<void> {
   try {
@@ -93,6 +150,7 @@ export async function flush(): Promise<void> {
       if (item === null || s.link.value.state !== "live") return;
       s.changeOutbox((held) => box.markTried(held, item.id));
       if (item.kind === "stop") await sendStop(item.id, item.duty);
+      else if (item.kind === "pause") await sendPause(item.id, item.duty);
       else await sendOne(item.id, item.text);
     }
   } catch {
@@ -121,6 +179,17 @@ async function sendStop(id: string, duty: string): Promise<void> {
     if (!(error instanceof Refused) || !box.isFinalRefusal(error.status)) throw error;
     s.dutyNotes.value = s.withEntry(s.dutyNotes.value, duty, error.detail);
   }
+  s.changeOutbox((held) => box.remove(held, id));
+}
+
+async function sendPause(id: string, duty: string | null): Promise<void> {
+  try {
+    await post("/v1/pauses", duty === null ? { id } : { id, duty });
+  } catch (error) {
+    if (!(error instanceof Refused) || !box.isFinalRefusal(error.status)) throw error;
+    s.controlNote.value = error.detail;
+  }
+  await readControl();
   s.changeOutbox((held) => box.remove(held, id));
 }
 

@@ -4,6 +4,7 @@ import * as s from "./state.js";
 import { Chat } from "./views/chat.js";
 import { DemoStrip } from "./views/demo.js";
 import { Duties } from "./views/duties.js";
+import { Held } from "./views/hold.js";
 import { More } from "./views/more.js";
 import { Pair } from "./views/pair.js";
 import { Strip } from "./views/strip.js";
@@ -23,6 +24,7 @@ export function App() {
     <div class="shell">
       <header class="top">
         <Strip />
+        <Held />
         <DemoStrip />
       </header>
       <Tabs tab={tab} />
@@ -38,7 +40,7 @@ function view(tab: Tab) {
     case "duties":
       return <Duties chosen={/^#\/duties\/(.+)$/.exec(s.route.value)?.[1] ?? null} />;
     case "more":
-      return <More />;
+      return <More event={/^#\/more\/events\/(.+)$/.exec(s.route.value)?.[1] ?? null} />;
   }
 }
 

@@ -15,7 +15,18 @@ import {
   SignalReader,
   type Reread,
 } from "./sync.js";
-import type { Changes, Chat, Demo, Device, Duty, Entry, Me, Proposal } from "./types.js";
+import type {
+  Changes,
+  Chat,
+  Control,
+  Demo,
+  Device,
+  Duty,
+  Entry,
+  Me,
+  Proposal,
+  Source,
+} from "./types.js";
 
 /** Heartbeats come every 15 s; after this long without one the connection is taken for broken. */
 const SILENCE_MS = 40_000;
@@ -121,12 +132,14 @@ async function readAll(): Promise<void> {
   // The sequence number is read first: a change during the reading is then read twice, never
   // missed.
   const who = await get<Me>("/v1/me");
-  const [chat, duties, open, demo, devices] = await Promise.all([
+  const [chat, duties, open, demo, devices, control, sources] = await Promise.all([
     get<Chat>(`/v1/chat?limit=${CHAT_PAGE}`),
     get<{ duties: Duty[] }>("/v1/duties"),
     get<{ proposals: Proposal[] }>("/v1/proposals?state=open"),
     who.demo ? get<Demo>("/v1/demo").catch(() => null) : null,
     s.devices.value !== null ? get<{ devices: Device[] }>("/v1/devices") : null,
+    get<Control>("/v1/control"),
+    s.sources.value !== null ? get<{ sources: Source[] }>("/v1/sources") : null,
   ]);
   const proposals = await withMissing(byId(open.proposals), chat.entries);
   batch(() => {
@@ -137,6 +150,8 @@ async function readAll(): Promise<void> {
     s.duties.value = byId(duties.duties);
     s.proposals.value = proposals;
     s.demo.value = demo;
+    s.control.value = control;
+    if (sources !== null) s.sources.value = sources.sources;
     if (devices !== null) putDevices(devices.devices);
     s.loaded.value = true;
     settleOutbox();
@@ -177,7 +192,8 @@ async function getIfThere<T>(path: string): Promise<T | null> {
 async function apply(plan: Reread): Promise<void> {
   const meDue = plan.me || Date.now() - meReadAt > ME_EVERY_MS;
   const devicesDue = plan.devices && s.devices.value !== null;
-  const [entries, chat, duties, all, proposals, who, devices] = await Promise.all([
+  const sourcesDue = plan.sources && s.sources.value !== null;
+  const [entries, chat, duties, all, proposals, who, devices, control, sources] = await Promise.all([
     Promise.all(plan.chat.map((id) => getIfThere<Entry>(`/v1/chat/${id}`))),
     plan.allChat ? get<Chat>(`/v1/chat?limit=${CHAT_PAGE}`) : null,
     Promise.all(plan.duties.map((id) => getIfThere<Duty>(`/v1/duties/${id}`))),
@@ -185,6 +201,8 @@ async function apply(plan: Reread): Promise<void> {
     Promise.all(plan.proposals.map((id) => getIfThere<Proposal>(`/v1/proposals/${id}`))),
     meDue ? get<Me>("/v1/me") : null,
     devicesDue ? get<{ devices: Device[] }>("/v1/devices") : null,
+    plan.control ? get<Control>("/v1/control") : null,
+    sourcesDue ? get<{ sources: Source[] }>("/v1/sources") : null,
   ]);
   // The server writes times into its words in the owner's zone: in another one, all are others.
   if (who !== null && who.zone !== s.me.value?.zone) return readAll();
@@ -204,6 +222,8 @@ async function apply(plan: Reread): Promise<void> {
       meReadAt = Date.now();
     }
     if (devices !== null) putDevices(devices.devices);
+    if (control !== null) s.control.value = control;
+    if (sources !== null) s.sources.value = sources.sources;
     settleOutbox();
   });
 }

@@ -13,7 +13,8 @@ export type Item =
       event: string | null;
       why: string | null;
     }
-  | { kind: "stop"; id: string; duty: string; at: string; tried: boolean };
+  | { kind: "stop"; id: string; duty: string; at: string; tried: boolean }
+  | { kind: "pause"; id: string; duty: string | null; at: string; tried: boolean };
 
 export type MessageItem = Extract<Item, { kind: "message" }>;
 
@@ -58,9 +59,24 @@ export function isStopping(outbox: Outbox, duty: string): boolean {
   return outbox.items.some((item) => item.kind === "stop" && item.duty === duty);
 }
 
-/** Stops go first; messages in the order they were written, one at a time. */
+/** A pause of one duty, or of everything; asked twice it is the same pause. */
+export function addPause(
+  outbox: Outbox,
+  id: string,
+  duty: string | null,
+  at: string,
+): Outbox {
+  if (isPausing(outbox, duty)) return outbox;
+  return { ...outbox, items: [...outbox.items, { kind: "pause", id, duty, at, tried: false }] };
+}
+
+export function isPausing(outbox: Outbox, duty: string | null): boolean {
+  return outbox.items.some((item) => item.kind === "pause" && item.duty === duty);
+}
+
+/** Stops and pauses go first; messages in the order they were written, one at a time. */
 export function nextToSend(outbox: Outbox): Item | null {
-  const stop = outbox.items.find((item) => item.kind === "stop");
+  const stop = outbox.items.find((item) => item.kind !== "message");
   if (stop) return stop;
   return outbox.items.find((item) => item.kind === "message" && item.state === "waiting") ?? null;
 }
@@ -116,7 +132,7 @@ export function adopt(outbox: Outbox, device: string, why: string): Outbox {
   if (outbox.device === device) return outbox;
   const items: Item[] = [];
   for (const item of outbox.items) {
-    if (item.kind === "stop") items.push(item);
+    if (item.kind !== "message") items.push(item);
     else if (item.state === "sent") continue;
     else if (item.state === "refused" || !item.tried) items.push(item);
     else items.push({ ...item, state: "refused", why });
@@ -146,6 +162,7 @@ function isItem(value: unknown): value is Item {
   const item = value as Record<string, unknown>;
   if (typeof item.id !== "string" || typeof item.at !== "string") return false;
   if (item.kind === "stop") return typeof item.duty === "string";
+  if (item.kind === "pause") return item.duty === null || typeof item.duty === "string";
   return (
     item.kind === "message" &&
     typeof item.text === "string" &&

@@ -6,7 +6,18 @@ import type { Caller } from "./api.js";
 import { knownZone, type Lang } from "./clock.js";
 import type { Outbox } from "./outbox.js";
 import * as box from "./outbox.js";
-import type { Demo, Device, Duty, Entry, Me, Offer, Proposal } from "./types.js";
+import type {
+  Control,
+  Demo,
+  Device,
+  Duty,
+  Entry,
+  Me,
+  Offer,
+  Proposal,
+  Source,
+  Trace,
+} from "./types.js";
 import { pickLang, WORDS } from "./words.js";
 
 export type Look = "system" | "light" | "dark";
@@ -58,6 +69,15 @@ export const duties = signal<ReadonlyMap<string, Duty>>(new Map());
 export const proposals = signal<ReadonlyMap<string, Proposal>>(new Map());
 /** Read when they are first looked at, and kept from then on. */
 export const devices = signal<Device[] | null>(null);
+/** What is stopped, paused and held. */
+export const control = signal<Control | null>(null);
+export const controlNote = signal<string | null>(null);
+/** Read when they are first looked at, and kept from then on. */
+export const sources = signal<Source[] | null>(null);
+export const sourcesNote = signal<string | null>(null);
+/** The chain of the event that is looked at. */
+export const trace = signal<Trace | null>(null);
+export const traceNote = signal<string | null>(null);
 /** A code for one more device, while it can be used. */
 export const offer = signal<Offer | null>(null);
 export const devicesNote = signal<string | null>(null);
@@ -152,6 +172,12 @@ export function forgetRecords(): void {
   proposals.value = new Map();
   decisions.value = new Map();
   dutyNotes.value = new Map();
+  control.value = null;
+  controlNote.value = null;
+  sources.value = null;
+  sourcesNote.value = null;
+  trace.value = null;
+  traceNote.value = null;
   devices.value = null;
   offer.value = null;
   devicesNote.value = null;

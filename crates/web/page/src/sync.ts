@@ -14,6 +14,9 @@ export interface Reread {
   /** Name, zone or cap may be others. */
   me: boolean;
   devices: boolean;
+  /** Something may be held, paused or stopped, or no more. */
+  control: boolean;
+  sources: boolean;
 }
 
 /** More single fetches than this cost more than one list. */
@@ -26,11 +29,25 @@ export function planReread(changes: Change[], duties: ReadonlyMap<string, Duty>)
   let allDuties = false;
   let me = false;
   let devices = false;
+  let control = false;
+  let sources = false;
   for (const change of changes) {
     switch (change.noun) {
       case "message":
       case "event":
         chat.add(change.id);
+        sources = true;
+        break;
+      case "hold":
+        control = true;
+        break;
+      case "pause":
+        // It shows on every duty that it covers.
+        control = true;
+        allDuties = true;
+        break;
+      case "source":
+        sources = true;
         break;
       case "duty":
         some.add(change.id);
@@ -40,6 +57,7 @@ export function planReread(changes: Change[], duties: ReadonlyMap<string, Duty>)
         break;
       case "owner":
         me = true;
+        control = true;
         break;
       case "device":
         devices = true;
@@ -62,12 +80,14 @@ export function planReread(changes: Change[], duties: ReadonlyMap<string, Duty>)
     allChat,
     me,
     devices,
+    control,
+    sources,
   };
 }
 
 function dutyOf(id: string, duties: ReadonlyMap<string, Duty>): string | null {
   for (const duty of duties.values()) {
-    const parts = [duty.runs, duty.waits, duty.schedules];
+    const parts = [duty.runs, duty.waits, duty.schedules, duty.subscriptions];
     if (parts.some((list) => list.some((part) => part.id === id))) return duty.id;
   }
   return null;

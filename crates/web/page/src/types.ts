@@ -39,6 +39,35 @@ export interface Schedule {
   next_slot: Time | null;
   state: ScheduleState;
   late_last: boolean;
+  check: Check | null;
+}
+/** What a program looked at before anybody is woken. */
+export interface Check {
+  looked: number;
+  woke: number;
+  failed: number;
+  last: Time | null;
+  state: string | null;
+}
+export interface Subscription {
+  id: string;
+  source: string;
+  name: string;
+  topic: string | null;
+  mode: "wake" | "background";
+  prompt: string;
+  until_at: Time | null;
+  state: ScheduleState;
+}
+export type Stands = string;
+export interface Situation {
+  id: string;
+  event: string | null;
+  matter: string;
+  taken_on_by: string | null;
+  words: string;
+  due_at: Time;
+  created_at: Time;
 }
 export type RunState =
   "running" | "lost" | "sleeping" | "completed" | "interrupted" | "budget_exhausted" | "failed";
@@ -66,9 +95,104 @@ export interface Duty {
   waits: Wait[];
   schedules: Schedule[];
   ends_at: Time | null;
+  pause: { id: string; everything: boolean } | null;
+  subscriptions: Subscription[];
+  situations: Situation[];
   runs: Run[];
   spent_micro_usd: number;
   state_line: string;
+}
+
+export interface Pause {
+  id: string;
+  duty: string | null;
+  title: string | null;
+  by: "user" | "policy";
+  created_at: Time;
+}
+export interface Hold {
+  id: string;
+  event: string;
+  text: string;
+  verdict: "stop" | "not_a_stop" | null;
+  asked_at: Time | null;
+  created_at: Time;
+}
+export type Dial = "off" | "observe" | "auto";
+/** What is stopped, paused and held. */
+export interface Control {
+  system_stop: boolean;
+  pauses: Pause[];
+  holds: Hold[];
+  dial: Dial;
+  seq: number;
+}
+
+export type SourceKind = "webhook" | "folder" | "feed" | "url";
+export interface Source {
+  id: string;
+  name: string;
+  kind: SourceKind;
+  secret: "kept" | "missing" | "unreadable" | null;
+  every_ms: number | null;
+  received_at: Time | null;
+  silent: boolean;
+  refused: number;
+  refused_at: Time | null;
+  looked_at: Time | null;
+  next_look_at: Time | null;
+  failures: number;
+  last_event: string | null;
+}
+
+/** Everything on record about one event. */
+export interface Trace {
+  event: {
+    id: string;
+    kind: string;
+    external_id: string;
+    topic: string | null;
+    key: string | null;
+    trust: "outside" | "system" | "user";
+    excerpt: string;
+    received_at: Time;
+    late: boolean;
+    disposition: string | null;
+    handled_at: Time | null;
+  };
+  source: { id: string; name: string; kind: string };
+  origin: string | null;
+  links: {
+    how: "wait" | "subscription" | "attribution" | "dial";
+    record: string;
+    duty: string | null;
+    title: string | null;
+  }[];
+  attribution: {
+    model: string;
+    candidates: { duty: string; title: string; chosen: boolean }[];
+    answer: string | null;
+    refused: string | null;
+  } | null;
+  related: { event: string; duty: string | null; disposition: string | null }[];
+  work_item: {
+    state: string;
+    received_at: Time;
+    delivered_at: Time | null;
+    read_at: Time | null;
+    done_at: Time | null;
+  } | null;
+  runs: {
+    id: string;
+    duty: string | null;
+    state: RunState;
+    reason: string | null;
+    started_at: Time;
+    ended_at: Time | null;
+    messages: { id: string; state: AgentState; text: string; at: Time }[];
+  }[];
+  proactive: { dial: Dial; situation: string; reach: string; disturb: string } | null;
+  words: string[];
 }
 
 export type ProposalState = "open" | "confirmed" | "declined" | "withdrawn" | "expired";

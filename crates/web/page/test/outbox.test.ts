@@ -94,3 +94,13 @@ test("only an answer that would come again is final", () => {
     [400, 404, 409, 413],
   );
 });
+
+test("a pause of everything goes before messages, once, and is kept over a restart", () => {
+  const said = box.addMessage({ device: "d", items: [] }, "m1", "hello", "");
+  const held = box.addPause(box.addPause(said, "p1", null, ""), "p2", null, "");
+  assert.deepEqual([held.items.length, box.nextToSend(held)?.id], [2, "p1"]);
+  assert.deepEqual([box.isPausing(held, null), box.isPausing(held, "duty")], [true, false]);
+  const again = box.read(box.write(held), "d");
+  assert.deepEqual(again, held);
+  assert.equal(box.isPausing(box.adopt(again, "other", "why"), null), true);
+});

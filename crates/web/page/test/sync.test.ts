@@ -25,6 +25,9 @@ const duty = (id: string, more: Partial<Duty> = {}): Duty => ({
   waits: [],
   schedules: [],
   ends_at: null,
+  pause: null,
+  subscriptions: [],
+  situations: [],
   runs: [],
   spent_micro_usd: 0,
   state_line: "",
@@ -82,7 +85,20 @@ test("a change rereads its record once, and parts of a known duty reread that du
     allChat: false,
     me: true,
     devices: true,
+    control: true,
+    sources: true,
   });
+});
+
+test("what is held or paused is read again, and a pause shows on every duty", () => {
+  const plan = (noun: string) => {
+    const { control, sources, allDuties } = planReread(changes([noun, "x1"]), new Map());
+    return [control, sources, allDuties];
+  };
+  assert.deepEqual(plan("hold"), [true, false, false]);
+  assert.deepEqual(plan("pause"), [true, false, true]);
+  assert.deepEqual(plan("source"), [false, true, false]);
+  assert.deepEqual(plan("message"), [false, true, false]);
 });
 
 test("a device that came after the code was made is the one that used it", () => {

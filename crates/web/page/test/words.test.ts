@@ -54,6 +54,12 @@ test("buttons name the effect and fit: 22 letters or 10 Han characters", () => {
     "capEdit",
     "capYes",
     "capNo",
+    "holdAll",
+    "lift",
+    "liftAll",
+    "holdStop",
+    "holdNot",
+    "pauseDuty",
   ] as const;
   for (const name of names) {
     assert.equal(WORDS.en[name].length <= 22 && WORDS.zh[name].length <= 10, true);

@@ -2,15 +2,15 @@
 // what it waits for, when it wakes up, what it has used, and Stop.
 
 import { useState } from "preact/hooks";
-import { resumeDuty, stopDuty } from "../actions.js";
+import { lift, pause, resumeDuty, stopDuty } from "../actions.js";
 import { langOf, numberWords, usdWords, whenWords } from "../clock.js";
-import { isStopping } from "../outbox.js";
+import { isPausing, isStopping } from "../outbox.js";
 import * as s from "../state.js";
 import { groupOf, GROUPS, type Group } from "../sync.js";
-import type { Duty, Run, Schedule, Wait } from "../types.js";
+import type { Duty, Run, Schedule, Situation, Subscription, Wait } from "../types.js";
 import { stateWords } from "../words.js";
 import { Card } from "./card.js";
-import { AskIcon, BackIcon, MoonIcon, RunIcon, StopIcon, WaitIcon } from "./icons.js";
+import { AskIcon, BackIcon, HoldIcon, MoonIcon, RunIcon, StopIcon, WaitIcon } from "./icons.js";
 
 function when(at: string): string {
   return whenWords(at, s.now.value, s.zone.value, s.lang.value);
@@ -129,6 +129,7 @@ function Detail({ duty }: { duty: Duty }) {
           {" · "}
           {words.since(when(duty.created_at))}
         </p>
+        <PauseLine duty={duty} />
         <Control duty={duty} />
       </header>
       {cards.map((proposal) => (
@@ -142,9 +143,19 @@ function Detail({ duty }: { duty: Duty }) {
       <Block title={words.doneWhen}>
         <Conditions duty={duty} />
       </Block>
+      {duty.situations.length > 0 && (
+        <Block title={words.situations}>
+          <Situations all={duty.situations} />
+        </Block>
+      )}
       <Block title={words.waitingFor}>
         <Waits waits={duty.waits} />
       </Block>
+      {duty.subscriptions.length > 0 && (
+        <Block title={words.hears}>
+          <Subscriptions all={duty.subscriptions} />
+        </Block>
+      )}
       <Block title={words.plan}>
         <Schedules schedules={duty.schedules} />
         <p class="meta">
@@ -218,9 +229,84 @@ function Schedules({ schedules }: { schedules: Schedule[] }) {
             {plan.next_slot !== null && ` · ${words.next(when(plan.next_slot))}`}
             {plan.late_last && <span class="late"> · {words.lateLast}</span>}
           </span>
+          {plan.check !== null && (
+            <span class="meta">
+              {words.checked(plan.check.looked, plan.check.woke)}
+              {plan.check.last !== null && ` · ${words.lastLook(when(plan.check.last))}`}
+              {plan.check.failed > 0 && ` · ${words.checkFailed(plan.check.failed)}`}
+            </span>
+          )}
         </li>
       ))}
     </ul>
+  );
+}
+
+function Subscriptions({ all }: { all: Subscription[] }) {
+  const words = s.words.value;
+  return (
+    <ul>
+      {all.map((one) => (
+        <li key={one.id} class={one.state === "active" ? "" : "past"}>
+          {one.name} · {one.topic ?? words.everyTopic}
+          <span class="task" lang={langOf(one.prompt)}>
+            {one.prompt}
+          </span>
+          <span class="meta">
+            {stateWords(words.scheduleStates, one.state)}
+            {one.mode === "background" && ` · ${words.readAlong}`}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Situations({ all }: { all: Situation[] }) {
+  const words = s.words.value;
+  return (
+    <ul>
+      {all.map((one) => (
+        <li key={one.id} lang={langOf(one.matter)}>
+          {one.matter}
+          <span class="meta" lang={langOf(one.words)}>
+            {one.words}
+          </span>
+          <span class="meta">{words.lookAgain(when(one.due_at))}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Pause is one tap and asks nothing, since it is undone by one; lifting is for the record to say. */
+function PauseLine({ duty }: { duty: Duty }) {
+  const words = s.words.value;
+  if (duty.state === "closed" || duty.state === "stopped") return null;
+  if (duty.pause !== null) {
+    const own = duty.pause;
+    return (
+      <div class="control">
+        <p class="note warn">{own.everything ? words.pausedWithAll : words.pausedAlone}</p>
+        <button type="button" class="outline" onClick={() => void lift(own.id)}>
+          {own.everything ? words.liftAll : words.lift}
+        </button>
+      </div>
+    );
+  }
+  const asked = isPausing(s.outbox.value, duty.id);
+  return (
+    <div class="control">
+      <button
+        type="button"
+        class="outline"
+        disabled={asked}
+        onClick={() => pause(duty.id)}
+      >
+        <HoldIcon />
+        {asked ? words.holdAsked : words.pauseDuty}
+      </button>
+    </div>
   );
 }
 

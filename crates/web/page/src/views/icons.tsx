@@ -89,3 +89,8 @@ export const RunIcon = () => (
     <path d="M8 5.5v13l10-6.5z" />
   </Icon>
 );
+export const HoldIcon = () => (
+  <Icon>
+    <path d="M9 5v14M15 5v14" />
+  </Icon>
+);

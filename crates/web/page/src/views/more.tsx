@@ -7,14 +7,23 @@ import * as s from "../state.js";
 import type { Me } from "../types.js";
 import { Cap } from "./cap.js";
 import { Devices } from "./devices.js";
+import { EventTrace, Sources } from "./sources.js";
 
-export function More() {
+export function More({ event }: { event: string | null }) {
   const words = s.words.value;
   const me = s.me.value;
+  if (event !== null) {
+    return (
+      <div class="more">
+        <EventTrace key={event} event={event} />
+      </div>
+    );
+  }
   return (
     <div class="more">
       <h1 class="reader">{words.tabMore}</h1>
       {me !== null && <Month me={me} />}
+      <Sources />
       <Devices />
       <section class="block">
         <h3>{words.look}</h3>

@@ -2,6 +2,7 @@
 
 import { timeWords } from "../clock.js";
 import * as s from "../state.js";
+import { HoldButton } from "./hold.js";
 import { AskIcon, CheckIcon, CrossIcon, PlugIcon, WaitIcon } from "./icons.js";
 
 export function Strip() {
@@ -28,6 +29,7 @@ export function Strip() {
       >
         {words.otherLang}
       </button>
+      <HoldButton />
     </div>
   );
 }
@@ -55,9 +57,9 @@ function LinkState() {
   switch (state) {
     case "live":
       return (
-        <span class="link" role="status">
+        <span class="link" role="status" title={words.live}>
           <CheckIcon />
-          {words.live}
+          <span class="link-word">{words.live}</span>
         </span>
       );
     case "connecting":
