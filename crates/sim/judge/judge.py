@@ -238,8 +238,7 @@ def control_is_written_by_user_or_policy(history):
             yield f"pause {pause['id']} comes from no message that says stop"
         if placed == "user" and not history.said("pause"):
             yield f"pause {pause['id']} was placed in the user's name"
-        # Whoever lost the answer finds it lifted already, and may say that nothing was done.
-        if pause["state"] == "lifted" and not history.said("lift"):
+        if pause["state"] == "lifted" and not any(line["done"] for line in history.said("lift")):
             yield f"pause {pause['id']} was lifted in the user's name"
     for hold in history.all("hold"):
         if hold["state"] != "placed":
@@ -420,6 +419,17 @@ def slots(rule_, offset_s, after, until):
         day += timedelta(days=1)
 
 
+def away(history, slot):
+    """Whether the process was gone at a slot, and came back more than a minute after it."""
+    gone = None
+    for line in history.said("crash", "open"):
+        if line["t"] == "crash":
+            gone = line["at"]
+        elif gone is not None and gone <= slot and slot + MINUTE < line["at"]:
+            return True
+    return False
+
+
 @rule
 def each_slot_fires_once(history):
     """Each slot fires once or is covered by one late catch-up that says how many it stands for."""
@@ -471,7 +481,10 @@ def each_slot_fires_once(history):
                 if other in fired:
                     yield f"{name}: slot {other} fired and is covered by {slot} too"
                 covered.add(other)
-        if schedule["state"] in ("active", "expired") and schedule["missed"] == "once":
+        if schedule["missed"] == "skip":
+            # Only what passed while nobody was there may be let go.
+            covered |= {slot for slot in due if away(history, slot)}
+        if schedule["state"] in ("active", "expired"):
             for slot in due:
                 if slot > start and slot not in covered and slot < last - MINUTE:
                     yield f"{name}: slot {slot} never fired"

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use base::{Clock as _, DutyId, HoldId, MessageId, ProposalId, SourceId, Timestamp};
+use base::{Clock as _, DutyId, HoldId, MessageId, PauseId, ProposalId, SourceId, Timestamp};
 use domain::state::ProposalState;
 use engine::control::{self, Changed, Decided, NewSource};
 use engine::intake::{self, Receipt};
@@ -46,6 +46,8 @@ pub struct Person {
     card: Option<(ProposalId, Timestamp)>,
     /// A hold that waits for the person, and when they saw that.
     held: Option<(HoldId, Timestamp)>,
+    /// The oldest pause, and when they saw it.
+    paused: Option<(PauseId, Timestamp)>,
     ran: Option<Timestamp>,
     duty_ran: Option<Timestamp>,
 }
@@ -63,6 +65,7 @@ impl Person {
             seen: BTreeSet::new(),
             card: None,
             held: None,
+            paused: None,
             ran: None,
             duty_ran: None,
         }
@@ -99,6 +102,7 @@ impl Person {
             When::Card(ms) => self.card.map(|(_, seen)| seen.plus_ms(*ms)),
             When::DutyRuns(ms) => self.duty_ran.map(|seen| seen.plus_ms(*ms)),
             When::Runs(ms) => self.ran.map(|seen| seen.plus_ms(*ms)),
+            When::Paused(ms) => self.paused.map(|(_, seen)| seen.plus_ms(*ms)),
             When::Held(ms) => self.held.map(|(_, seen)| seen.plus_ms(*ms)),
         };
         due.map(|due| due.max(self.not_before))
@@ -288,18 +292,13 @@ impl Person {
     fn hold(&mut self, sim: &mut Sim<'_>, what: &'static str) -> std::result::Result<(), Crash> {
         let device = self.device.clone();
         let held = self.held.map(|(id, _)| id);
-        let changed = self.write(sim, "hold", move |cx, tx| {
-            let owner = tx.owner();
-            match (what, held) {
-                ("release", Some(id)) => control::release(tx, &device, id),
-                ("lift", _) => match store::hold::pauses(tx, owner)?.first() {
-                    Some(pause) => control::lift(tx, &device, pause.id),
-                    None => Ok(Changed::Conflict("nothing is paused".into())),
-                },
-                _ => control::pause(cx, tx, &device, None),
-            }
+        let paused = self.paused.map(|(id, _)| id);
+        let changed = self.write(sim, "hold", move |cx, tx| match (what, held, paused) {
+            ("release", Some(id), _) => control::release(tx, &device, id),
+            ("lift", _, Some(id)) => control::lift(tx, &device, id),
+            _ => control::pause(cx, tx, &device, None),
         })?;
-        self.held = None;
+        (self.held, self.paused) = (None, None);
         sim.note(what, json!({"hold": held, "done": changed == Changed::Done}));
         Ok(())
     }
@@ -310,10 +309,15 @@ impl Person {
         let found = now(cx.store.read(move |tx| {
             let chat = store::message::chat_before(tx, owner, i64::MAX, 60)?;
             let holds = store::hold::placed(tx, owner)?;
-            Ok((chat, store::proposal::all(tx, owner, 20)?, holds))
+            let pauses = store::hold::pauses(tx, owner)?;
+            Ok((chat, store::proposal::all(tx, owner, 20)?, holds, pauses))
         }));
-        let (chat, proposals, holds) = sim.outcome("look", found)?;
+        let (chat, proposals, holds, pauses) = sim.outcome("look", found)?;
         let at = sim.clock.now();
+        match (pauses.first(), self.paused) {
+            (Some(pause), Some((id, _))) if pause.id == id => {}
+            (pause, _) => self.paused = pause.map(|pause| (pause.id, at)),
+        }
         // The person minds a hold once they are asked, or once it has stood for a minute.
         let minded = |hold: &store::hold::Hold| match hold.asked_at {
             Some(_) => at,

@@ -19,6 +19,8 @@ pub enum When {
     DutyRuns(u64),
     /// So many milliseconds after any run was seen to begin.
     Runs(u64),
+    /// So many milliseconds after a pause was seen.
+    Paused(u64),
     /// So many milliseconds after a hold was seen that a person must settle.
     Held(u64),
 }

@@ -62,7 +62,11 @@ fn callbacks() -> Story {
                 ],
             )?;
             let records = &outcome.records;
-            same("satisfied", &records.wait_count(WaitState::Satisfied), &3)?;
+            let met = records.wait_count(WaitState::Satisfied);
+            if met != 3 && !(outcome.faults && met > 3) {
+                // What joins the next turn waits there once more.
+                return Err(format!("{met} waits were met"));
+            }
             same("timed out", &records.wait_count(WaitState::TimedOut), &1)?;
             let (late, handled) = ("recorded: late: what waited for it has ended", "handled");
             let found = records.dispositions();
@@ -136,17 +140,19 @@ fn hold() -> Story {
         acts: vec![
             (When::At(1_000), Act::Send("book the hotel")),
             (When::Runs(3_000), Act::Send("先别订")),
-            (When::After(MINUTE_MS), Act::Lift),
+            (When::Paused(MINUTE_MS), Act::Lift),
             (When::After(MINUTE_MS), Act::Send("thank you")),
             (When::After(MINUTE_MS), Act::Send("先别订 was about the other hotel")),
             (When::Held(5_000), Act::Release),
+            (When::After(MINUTE_MS), Act::Pause),
+            (When::Paused(5_000), Act::Lift),
         ],
         check: |outcome| {
             let asks = "Does this mean stop? \"先别订 was about the other hotel\" Until you answer, \
                         nothing is done outside. Answer with one tap under Now, or with \"adjutant \
                         hold\".";
-            let done = "好的，先不订。";
-            told(outcome, &[(Agent, done), (Notice, asks), (Agent, done)])?;
+            let done = ["好的：先别订", "好的：先别订 was about the other hotel"];
+            told(outcome, &[(Agent, done[0]), (Notice, asks), (Agent, done[1])])?;
             let records = &outcome.records;
             same("placed", &records.hold_count(HoldState::Placed), &0)?;
             let promoted = records.hold_count(HoldState::Promoted);
@@ -156,7 +162,7 @@ fn hold() -> Story {
             }
             same("all", &records.holds.len(), &4)?;
             let states: Vec<PauseState> = records.pauses.iter().map(|p| p.state).collect();
-            same("pauses", &states, &vec![PauseState::Lifted])?;
+            same("pauses", &states, &vec![PauseState::Lifted; 2])?;
             if outcome.rough {
                 return Ok(());
             }
@@ -166,7 +172,7 @@ fn hold() -> Story {
         },
         ..plain(
             "hold",
-            "a stop while a run is under way, a harmless message, and one that only sounds like a stop",
+            "a stop while a run is under way, a harmless message, one that only sounds like a stop, a pause",
             include_str!("../../stories/hold.toml"),
         )
     }
@@ -247,7 +253,10 @@ fn routine() -> Story {
         acts: vec![
             (When::At(1_000), Act::Send("watch the board")),
             (When::Card(MINUTE_MS), Act::Confirm),
-            // Friday's slot is missed; Saturday's is late and stands for it.
+            (When::After(MINUTE_MS), Act::Send("brief me")),
+            (When::Card(MINUTE_MS), Act::Confirm),
+            // Friday's slots are missed: the brief's is let go, and Saturday's look is late and stands
+            // for Friday's.
             (When::At(3 * DAY_MS + 12 * HOUR_MS), Act::Down(DAY_MS + 18 * HOUR_MS)),
         ],
         board: vec![
@@ -263,6 +272,7 @@ fn routine() -> Story {
                 outcome,
                 &[
                     (Notice, "Start this duty? Board: Tell the user what is new on the board."),
+                    (Notice, "Start this duty? Brief: Say that the week is over."),
                     (Agent, "New on 2027-03-03: open."),
                     (Agent, "Unknown on 2027-03-04."),
                     (
