@@ -14,7 +14,7 @@ use store::{OwnerTx, Result};
 use crate::pump::each;
 use crate::router::{self, Lane, deliver, unclaimed};
 use crate::world::within;
-use crate::{Context, assemble};
+use crate::{Context, assemble, notice};
 
 const BATCH: i64 = 16;
 /// Bytes of an event's text that the small model reads.
@@ -46,14 +46,20 @@ pub struct Question {
     pub request: Request,
 }
 
-/// Puts the question together. `None`: it was settled meanwhile.
+/// Puts the question together. `None`: it was settled meanwhile, or the month's cap holds it back.
 pub async fn claim(cx: &Context, owner: OwnerId, item: WorkItemId) -> Result<Option<Question>> {
-    cx.write(owner, move |_, tx| question(tx, item)).await
+    cx.write(owner, move |cx, tx| question(cx, tx, item)).await
 }
 
-fn question(tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result<Option<Question>> {
+fn question(cx: &Context, tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result<Option<Question>> {
     let item = store::work_item::get(tx, item)?;
     if item.state != WorkItemState::Attributing {
+        return Ok(None);
+    }
+    // The cap holds for the small model too, else a flood of letters would spend without end.
+    let owner = store::owner::locked(tx)?;
+    if notice::capped(cx, tx, &owner)? {
+        store::work_item::hold_back(tx, item.id, tx.now().plus_ms(cx.limits.retry_max_ms))?;
         return Ok(None);
     }
     let event = store::event::get(tx, item.event)?;

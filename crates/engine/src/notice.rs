@@ -6,12 +6,13 @@ use domain::state::MessageState;
 use domain::words::Notice;
 use store::event::NewBody;
 use store::message::{Message, MessageKind};
+use store::owner::Owner;
 use store::proposal::Proposal;
 use store::run::Run;
 use store::{OwnerTx, Result};
 
-use crate::Context;
 use crate::world::Health;
+use crate::{Context, assemble};
 
 /// What is said, and about what.
 #[derive(Debug, Clone, Default)]
@@ -127,6 +128,19 @@ pub(crate) fn fault(
         server(cx, tx, session, notice, About::default())?;
     }
     Ok(())
+}
+
+/// Whether the month's cap is reached, so that no model may be asked; the user is told once a month.
+pub(crate) fn capped(cx: &Context, tx: &mut OwnerTx<'_, '_>, owner: &Owner) -> Result<bool> {
+    let month = assemble::month(owner, tx.now())?;
+    let spent = store::ledger::month(tx, owner.id, &month)?.micro_usd;
+    if !assemble::is_capped(owner, spent) {
+        return Ok(false);
+    }
+    let what = format!("{spent} of {}", owner.month_cap_micro_usd);
+    let key = format!("{MONTH_FAULT}{month}");
+    fault(cx, tx, owner.main_session, &key, &Notice::MonthCap { what: &what })?;
+    Ok(true)
 }
 
 /// The fault of a connector that is broken.

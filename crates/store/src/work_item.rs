@@ -59,6 +59,7 @@ statements! { "work_item":
         ORDER BY moved_at, id LIMIT $2";
     PUT_OFF = hot "UPDATE work_item SET attempts = attempts + 1, moved_at = $2
         WHERE id = $1 AND state = 'attributing'";
+    HOLD_BACK = hot "UPDATE work_item SET moved_at = $2 WHERE id = $1 AND state = 'attributing'";
     NEXT_ATTRIBUTION = hot "SELECT MIN(moved_at) FROM work_item WHERE state = 'attributing'";
     OF_CLASS = hot select WorkItem, "WHERE session = $1 AND class = $2 AND state = 'pending'
         ORDER BY created_at, id LIMIT $3";
@@ -155,6 +156,11 @@ pub fn attributing(
 /// The small model gave no answer: asked again at `next`.
 pub fn put_off(tx: &mut OwnerTx<'_, '_>, id: WorkItemId, next: Timestamp) -> Result<()> {
     tx.run(&PUT_OFF, params![id, next]).map(|_| ())
+}
+
+/// The small model may not be asked before `next`; that counts as no try.
+pub fn hold_back(tx: &mut OwnerTx<'_, '_>, id: WorkItemId, next: Timestamp) -> Result<()> {
+    tx.run(&HOLD_BACK, params![id, next]).map(|_| ())
 }
 
 /// When the small model is to be asked next, for a clock that jumps.

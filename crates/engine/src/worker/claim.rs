@@ -5,7 +5,6 @@ use base::{MicroUsd, SessionId};
 use domain::event::EventKind;
 use domain::queue::{self, After};
 use domain::state::RunState;
-use domain::words::Notice;
 use store::ledger::LedgerKind;
 use store::run::{self, Run, Spent};
 use store::session::{self, Lease};
@@ -42,12 +41,7 @@ pub async fn claim(cx: &Context, owner: base::OwnerId, session: SessionId) -> Re
 
 fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: SessionId) -> Result<Option<(Lease, Run)>> {
     let owner = store::owner::locked(tx)?;
-    let month = assemble::month(&owner, tx.now())?;
-    let spent = store::ledger::month(tx, owner.id, &month)?.micro_usd;
-    if assemble::is_capped(&owner, spent) {
-        let what = format!("{spent} of {}", owner.month_cap_micro_usd);
-        let key = format!("{}{month}", notice::MONTH_FAULT);
-        notice::fault(cx, tx, owner.main_session, &key, &Notice::MonthCap { what: &what })?;
+    if notice::capped(cx, tx, &owner)? {
         session::put_off(tx, id, tx.now().plus_ms(cx.limits.retry_max_ms))?;
         return Ok(None);
     }

@@ -386,6 +386,39 @@ fn a_small_model_that_gives_no_answer_is_asked_again_and_then_left() {
 }
 
 #[test]
+fn the_months_cap_holds_for_the_small_model_too() {
+    let mut desk = desk();
+    let hub = desk.source("webhook", "hub");
+    let (_, lane) = desk.duty("keep an eye on the trip");
+    let device = desk.talk.device.clone();
+    let cap = |micro_usd: i64| control::Settings {
+        month_cap: Some(base::MicroUsd(micro_usd)),
+        ..Default::default()
+    };
+    desk.talk.cx.small = Small::says(&[Ok("1"), Ok("1")]);
+    desk.comes(hub, found("1", None, None, "the flight is late"));
+    desk.attribute();
+    // More was spent already.
+    let (by, low) = (device.clone(), cap(1));
+    let set = now(desk.talk.cx.write(by.owner, move |_, tx| control::settings(tx, &by, &low)));
+    assert_eq!(set, Ok(Changed::Done));
+    let (event, _) = desk.comes(hub, found("2", None, None, "the flight is gone"));
+    for _ in 0..9 {
+        desk.attribute();
+        desk.talk.clock.advance_ms(300_000);
+    }
+    let item = desk.look(event.id).1;
+    assert_eq!((item.state, item.attempts), (WorkItemState::Attributing, 0), "kept, uncounted");
+    let told = desk.talk.said().into_iter().filter(|(_, text)| text.starts_with("On hold: this"));
+    assert_eq!(told.count(), 1);
+    let high = cap(20_000_000);
+    now(desk.talk.cx.write(device.owner, move |_, tx| control::settings(tx, &device, &high)))
+        .unwrap();
+    desk.attribute();
+    assert_eq!(desk.look(event.id).1.session, Some(lane));
+}
+
+#[test]
 fn the_dial_says_what_becomes_of_what_belongs_to_nothing() {
     let desk = desk();
     let hub = desk.source("webhook", "hub");
