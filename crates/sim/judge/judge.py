@@ -17,6 +17,7 @@ import sys
 from datetime import datetime, timedelta, timezone
 
 MINUTE = 60_000_000
+OUTSIDE = ("webhook", "file", "feed_entry", "page_changed")
 DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
 
@@ -73,6 +74,9 @@ def acknowledged_input_is_handled(history):
             withdrawn = event["duty"] in stopped and recorded
             if not told and not withdrawn:
                 yield f"{name} failed and nobody was told"
+        elif item["state"] == "background":
+            # It waits for whichever run of its session comes next.
+            continue
         elif item["state"] != "done":
             yield f"{name} is still {item['state']}"
         if not event["disposition"]:
@@ -86,6 +90,165 @@ def acknowledged_input_is_handled(history):
                 yield f"event {event['id']} was handled by a run that did not complete"
             elif event["item"]["run"] != words[3]:
                 yield f"event {event['id']} is named by two runs"
+
+
+@rule
+def what_was_delivered_is_one_event(history):
+    """P1, EVT-03, EVT-04: what a sender was acknowledged for is one event of its source."""
+    names = {source["id"]: source["name"] for source in history.all("source")}
+    known = {}
+    for event in history.all("event"):
+        known.setdefault((names.get(event["source"]), event["external"]), []).append(event["id"])
+    for ack in history.said("delivered"):
+        found = known.get((ack["source"], ack["id"]), [])
+        if found != [ack["event"]]:
+            yield f"delivery {ack['id']} of {ack['source']} is on record as {found}"
+
+
+@rule
+def classes_come_from_the_ingress(history):
+    """EVT-02, QUE-03: only a device of the user makes a user item; what is outside stays outside."""
+    sources = {source["id"]: source for source in history.all("source")}
+    for event in history.all("event"):
+        source, name = sources.get(event["source"]), f"event {event['id']} ({event['kind']})"
+        if source is None:
+            yield f"{name} comes from a source that is not on record"
+            continue
+        device = source["kind"] == "device"
+        if (event["item"]["class"] == "user" or event["trust"] == "user") and not device:
+            yield f"{name} came through {source['name']} and counts as the user's"
+        if device and (event["kind"] != "user_message" or event["item"]["class"] != "user"):
+            yield f"{name} came from a device and counts as {event['item']['class']}"
+        if event["kind"] in OUTSIDE and event["trust"] != "outside":
+            yield f"{name} is trusted as {event['trust']}"
+        if event["kind"] in OUTSIDE and event["item"]["class"] not in (None, "external", "background"):
+            yield f"{name} is of the class {event['item']['class']}"
+
+
+@rule
+def nothing_wakes_without_a_reason(history):
+    """EVT-06..09: what a run read from outside met a wait, a subscription, or a candidate's duty."""
+    waits = {wait["id"]: wait for wait in history.all("wait")}
+    said = {line["event"]: line for line in history.all("attribution")}
+    noted = {line["event"]: line["dial"] for line in history.all("note")}
+    links = {}
+    for link in history.all("link"):
+        links.setdefault(link["event"], []).append(link)
+        event = link["event"]
+        if link["how"] == "wait":
+            wait = waits.get(link["record"])
+            if wait is None or wait["by"] != event or wait["session"] != link["session"]:
+                yield f"event {event} woke for wait {link['record']}, which it did not meet"
+        elif link["how"] == "attribution":
+            answer = said.get(event)
+            if answer is None or link["duty"] not in answer["chosen"]:
+                yield f"event {event} went to duty {link['duty']}, which nobody chose"
+        elif link["how"] == "dial" and noted.get(event) != "auto":
+            yield f"event {event} was looked at, and the dial did not say so"
+    for event in history.all("event"):
+        if event["kind"] not in OUTSIDE:
+            continue
+        own = links.get(event["id"], [])
+        if event["item"]["delivered"] is not None:
+            if event["item"]["session"] not in [link["session"] for link in own]:
+                yield f"event {event['id']} was read by a run for no reason"
+        for wait in waits.values():
+            same = (wait["kind"], wait["key"]) == (event["kind"], event["key"])
+            over = wait["state"] != "open" and wait["by"] != event["id"]
+            if same and over and wait["moved"] < event["received"]:
+                if any(link["how"] in ("attribution", "dial") for link in own):
+                    yield f"event {event['id']} woke for wait {wait['id']}, which had ended"
+    for event, answer in said.items():
+        numbers = [int(n) for n in re.findall(r"\d+", answer["answer"] or "")]
+        shown = answer["candidates"]
+        if not set(answer["chosen"]) <= set(shown):
+            yield f"event {event} was given to a duty that was no candidate"
+        beyond = [n for n in numbers if n > len(shown)]
+        plain = re.fullmatch(r"[\d\s,.，、。]*", answer["answer"] or "")
+        if answer["chosen"] and (beyond or not plain):
+            yield f"event {event}: an answer outside the set was taken: {answer['answer']}"
+        if answer["chosen"] and answer["refused"]:
+            yield f"event {event}: a refused answer was taken"
+
+
+# Words that no hold may be released against by the policy alone. The program's own list is longer.
+STOPS = ["先别", "停", "取消", "别订", "stop", "halt", "cancel", "don't", "not yet"]
+
+
+def judged_at(history, when):
+    """The events of the messages that the run read which called settle_message at this instant."""
+    tails = {s["run"]: s["text"] for s in history.all("step") if s["kind"] == "tail"}
+    for step in history.all("step"):
+        if step["tool"] == "settle_message" and step["when"] == when:
+            yield from re.findall(r"- message (\S+) from the user", tails[step["run"]])
+
+
+@rule
+def holds_end_by_a_verdict_or_the_user(history):
+    """QUE-09..12, G-07: a hold per message; it falls by a verdict of a run that read it, or a tap."""
+    who = {principal["id"]: principal["kind"] for principal in history.all("principal")}
+    taps = {line["hold"]: line for line in history.said("release") if line["done"]}
+    pauses = {pause["id"]: pause for pause in history.all("pause")}
+    texts = {event["id"]: event["text"] for event in history.all("event")}
+    held = {hold["event"] for hold in history.all("hold")}
+    for event in history.all("event"):
+        if (event["kind"] == "user_message") != (event["id"] in held):
+            yield f"event {event['id']} ({event['kind']}) has the wrong number of holds"
+    for hold in history.all("hold"):
+        name, by = f"hold {hold['id']}", who.get(hold["by"])
+        ends = {"placed": (None,), "released": ("policy", "user"), "promoted": ("policy", "user")}
+        if by not in ends[hold["state"]]:
+            yield f"{name} was {hold['state']} by {by}"
+        verdicts = {"released": "not_a_stop", "promoted": "stop"}
+        if by == "policy":
+            if hold["verdict"] != verdicts[hold["state"]]:
+                yield f"{name} was {hold['state']}, and the verdict was {hold['verdict']}"
+            if hold["event"] not in judged_at(history, hold["moved"]):
+                yield f"{name} was judged by no run that had read its message"
+            text = texts.get(hold["event"], "").lower()
+            if hold["state"] == "released" and any(word in text for word in STOPS):
+                yield f"{name} was released against the words of its message"
+        if hold["asked"] and hold["event"] not in judged_at(history, hold["asked"]):
+            yield f"{name}: the user was asked, and no run had read its message"
+        if by == "user" and hold["state"] == "released" and hold["id"] not in taps:
+            yield f"{name} was released in the user's name without a tap"
+        if (hold["state"] == "promoted") != (hold["pause"] in pauses):
+            yield f"{name} is {hold['state']}, and its pause is {hold['pause']}"
+
+
+@rule
+def control_is_written_by_user_or_policy(history):
+    """P7, PRO-17: pauses, holds and ways in change by the user or by the policy, and it is audited."""
+    who = {principal["id"]: principal["kind"] for principal in history.all("principal")}
+    audited = {}
+    for entry in history.all("audit"):
+        audited.setdefault((entry["record"], entry["verb"]), []).append(who.get(entry["by"]))
+        if entry["of"] in ("hold", "pause") and who.get(entry["by"]) not in ("user", "policy"):
+            yield f"{entry['of']} {entry['record']}: {entry['verb']} by nobody"
+        if entry["of"] in ("source", "owner", "device") and who.get(entry["by"]) != "user":
+            yield f"{entry['of']} {entry['record']}: {entry['verb']} not by the user"
+        if entry["verb"] in ("lift", "confirmed", "declined") and who.get(entry["by"]) != "user":
+            yield f"{entry['of']} {entry['record']}: {entry['verb']} not by the user"
+    stops = {hold["pause"] for hold in history.all("hold") if hold["verdict"] == "stop"}
+    for pause in history.all("pause"):
+        placed = who.get(pause["placed_by"])
+        if audited.get((pause["id"], "pause")) != [placed]:
+            yield f"pause {pause['id']} was placed by {placed}, and the audit does not say so"
+        if placed == "policy" and pause["id"] not in stops:
+            yield f"pause {pause['id']} comes from no message that says stop"
+        if placed == "user" and not history.said("pause"):
+            yield f"pause {pause['id']} was placed in the user's name"
+        # Whoever lost the answer finds it lifted already, and may say that nothing was done.
+        if pause["state"] == "lifted" and not history.said("lift"):
+            yield f"pause {pause['id']} was lifted in the user's name"
+    for hold in history.all("hold"):
+        if hold["state"] != "placed":
+            if audited.get((hold["id"], hold["state"])) != [who.get(hold["by"])]:
+                yield f"hold {hold['id']} ended, and the audit does not say so"
+    added = {line["name"] for line in history.said("source")}
+    for source in history.all("source"):
+        if source["kind"] not in ("device", "timer") and source["name"] not in added:
+            yield f"source {source['name']} was added by nobody"
 
 
 @rule
@@ -223,9 +386,14 @@ def waits_end_once(history):
     for event in events.values():
         if event["kind"] not in ("wait_timed_out", "wait_satisfied"):
             continue
-        wait = waits.get(event["external"].removeprefix("wait:"))
-        ends = {"wait_timed_out": "timed_out", "wait_satisfied": "satisfied"}
-        if wait is None or wait["state"] != ends[event["kind"]]:
+        if event["kind"] == "wait_satisfied":
+            # `related:EVENT:LANE`: the event itself went to another lane.
+            _, met_by, lane = event["external"].split(":")
+            ended = [w for w in waits.values() if w["by"] == met_by and w["session"] == lane]
+        else:
+            wait = waits.get(event["external"].removeprefix("wait:"))
+            ended = [wait] if wait and wait["state"] == "timed_out" else []
+        if not ended:
             yield f"event {event['id']} ({event['kind']}) woke for a wait that did not end that way"
     timed_out = {e["external"] for e in events.values() if e["kind"] == "wait_timed_out"}
     for wait in waits.values():
@@ -260,31 +428,50 @@ def each_slot_fires_once(history):
     for schedule in history.all("schedule"):
         name = f"schedule {schedule['id']}"
         pauses = [c for c in controls if c["duty"] == schedule["duty"] and c["done"]]
-        fired = {}
+        told, fired = {}, {}
         for event in history.all("event"):
             words = event["external"].split(":")
             if words[0] == "schedule" and words[1] == schedule["id"]:
-                fired[int(words[2])] = event
+                missed = re.search(r"stands for (\d+) earlier", event["text"])
+                slot, covers = int(words[2]), int(missed.group(1)) if missed else 0
+                if slot in told:
+                    yield f"{name}: slot {slot} was told twice"
+                told[slot] = fired[slot] = (event["late"], covers, event["received"])
+        if schedule["check"]:
+            # A program looks at each slot first: the look stands for it, and tells or does not.
+            fired = {}
+            for check in history.all("check"):
+                if check["schedule"] != schedule["id"]:
+                    continue
+                slot, state = check["slot"], check["state"]
+                if slot in fired:
+                    yield f"{name}: slot {slot} was looked at twice"
+                fired[slot] = (check["late"], check["missed"], check["created"])
+                if (slot in told) != (state in ("met", "failed")):
+                    yield f"{name}: the look at slot {slot} was {state}, told: {slot in told}"
+                elif slot in told and told[slot][:2] != fired[slot][:2]:
+                    yield f"{name}: slot {slot} was looked at and told differently"
+                if state == "due":
+                    yield f"{name}: the look at slot {slot} was never taken"
+            for slot in set(told) - set(fired):
+                yield f"{name}: slot {slot} was told, and no program looked"
         start = max([schedule["created"]] + [c["at"] for c in pauses if c["t"] == "resume"])
         end = last if schedule["until"] is None else min(last, schedule["until"])
         due = list(slots(schedule["rule"], begin["utc_offset_s"], schedule["created"], end))
-        for slot, event in fired.items():
+        covered = set(fired)
+        for slot, (is_late, covers, received) in fired.items():
             if slot not in due:
                 yield f"{name} fired at {slot}, which is no slot of it"
-            missed = re.search(r"stands for (\d+) earlier", event["text"])
-            covers = int(missed.group(1)) if missed else 0
-            late = covers > 0 or slot + MINUTE < event["received"]
-            if event["late"] != late:
-                yield f"{name}, slot {slot}: late is {event['late']}, and it was {late}"
+            late = covers > 0 or slot + MINUTE < received
+            if is_late != late:
+                yield f"{name}, slot {slot}: late is {is_late}, and it was {late}"
+            if late and schedule["missed"] == "skip":
+                yield f"{name}: slot {slot} is late and was not skipped"
             for other in ([s for s in due if s < slot][-covers:] if covers else []):
                 if other in fired:
                     yield f"{name}: slot {other} fired and is covered by {slot} too"
-        covered = set(fired)
-        for slot, event in fired.items():
-            missed = re.search(r"stands for (\d+) earlier", event["text"])
-            count = int(missed.group(1)) if missed else 0
-            covered |= set([s for s in due if s < slot][-count:] if count else [])
-        if schedule["state"] in ("active", "expired"):
+                covered.add(other)
+        if schedule["state"] in ("active", "expired") and schedule["missed"] == "once":
             for slot in due:
                 if slot > start and slot not in covered and slot < last - MINUTE:
                     yield f"{name}: slot {slot} never fired"

@@ -3,17 +3,24 @@
 use std::collections::BTreeMap;
 
 use base::{Id, OwnerId, SessionId, Timestamp};
+use domain::event::Class;
 use domain::state::{
-    DutyState, MessageState, ProposalState, RunState, ScheduleState, WaitState, WorkItemState,
+    CheckState, DutyState, HoldState, MessageState, ProposalState, RunState, ScheduleState,
+    WaitState, WorkItemState,
 };
 use serde_json::{Value, json};
+use store::check::CheckRun;
 use store::duty::Duty;
 use store::event::Event;
+use store::hold::{Hold, Pause};
+use store::link::{Attribution, Link};
 use store::message::{Message, MessageKind};
+use store::owner::{Principal, PrincipalKind};
 use store::proposal::Proposal;
 use store::run::{Run, Step};
 use store::schedule::Schedule;
 use store::session::{PrefixChange, Session};
+use store::source::Source;
 use store::wait::Wait;
 use store::work_item::WorkItem;
 use store::{Result, Tx};
@@ -44,6 +51,22 @@ pub struct Records {
     pub owner: Option<store::owner::Owner>,
     /// Faults that are open.
     pub faults: Vec<String>,
+    /// The user and the policy.
+    pub principals: Vec<Principal>,
+    /// Sources that are in use or that something came through.
+    pub sources: Vec<Source>,
+    /// Which matters events concern.
+    pub links: Vec<Link>,
+    /// What the small model said of events, with its answer's text.
+    pub attributions: Vec<(Attribution, Option<String>)>,
+    /// Looks that a program took.
+    pub checks: Vec<CheckRun>,
+    /// Holds.
+    pub holds: Vec<Hold>,
+    /// Pauses.
+    pub pauses: Vec<Pause>,
+    /// Events that belonged to nothing and were noted.
+    pub noted: Vec<store::proactive::Proactive>,
 }
 
 /// Reads everything of an owner.
@@ -63,12 +86,41 @@ pub fn read(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Records> {
             one(tx, &mut records, owner, &change.noun, change.record)?;
         }
     }
+    around(tx, &mut records, owner)?;
     // The main session changes no record of its own before its first prefix.
     let main = records.owner.as_ref().map(|owner| owner.main_session);
     if let Some(main) = main {
         session(tx, &mut records, main)?;
     }
     Ok(records)
+}
+
+/// What no change names: events that were accepted without the owner's lock, and what lies around.
+fn around(tx: &mut Tx<'_>, records: &mut Records, owner: OwnerId) -> Result<()> {
+    for kind in [PrincipalKind::User, PrincipalKind::Policy] {
+        records.principals.push(store::owner::principal(tx, owner, kind)?);
+    }
+    let mut events = store::event::recent(tx, owner, Timestamp::from_micros(i64::MAX), i64::MAX)?;
+    events.reverse();
+    for event in &events {
+        if !records.events.iter().any(|(known, _, _)| known.id == event.id) {
+            one(tx, records, owner, "event", event.id.uuid())?;
+        }
+        records.links.extend(store::link::of_event(tx, event.id)?);
+        if let Some(said) = store::link::attribution(tx, event.id)? {
+            let answer = said.answer.map(|body| store::event::body_text(tx, body)).transpose()?;
+            records.attributions.push((said, answer));
+        }
+    }
+    records.sources = store::source::in_use(tx, owner, i64::MAX)?;
+    for event in &events {
+        if !records.sources.iter().any(|known| known.id == event.source) {
+            records.sources.push(store::source::get(tx, event.source)?);
+        }
+    }
+    records.noted = store::proactive::latest(tx, owner, i64::MAX)?;
+    records.noted.reverse();
+    Ok(())
 }
 
 fn session(tx: &mut Tx<'_>, records: &mut Records, id: SessionId) -> Result<()> {
@@ -103,10 +155,17 @@ fn one(tx: &mut Tx<'_>, records: &mut Records, owner: OwnerId, noun: &str, id: U
             let text = store::event::body_text(tx, message.body)?;
             records.messages.push((message, text));
         }
+        "hold" => records.holds.push(store::hold::get(tx, Id::from_uuid(id))?),
+        "pause" => records.pauses.push(store::hold::get_pause(tx, Id::from_uuid(id))?),
         "wait" => records.waits.push(store::wait::get(tx, Id::from_uuid(id))?),
         "duty" => {
             let duty = store::duty::get(tx, owner, Id::from_uuid(id))?;
             let schedules = store::schedule::of_duty(tx, duty.id)?;
+            for schedule in &schedules {
+                let mut checks = store::check::of_schedule(tx, schedule.id, i64::MAX)?;
+                checks.reverse();
+                records.checks.extend(checks);
+            }
             session(tx, records, duty.session)?;
             records.duties.push((duty, schedules));
         }
@@ -172,8 +231,73 @@ impl Records {
                 "kind": p.kind.word(), "duty": p.duty, "digest": p.digest,
             })
         }));
+        lines.extend(self.lines_around());
         lines
     }
+}
+
+impl Records {
+    /// Control state, the ways in, and by whose word events came where they came.
+    fn lines_around(&self) -> Vec<Value> {
+        let mut lines: Vec<Value> = Vec::new();
+        lines.extend(
+            self.principals
+                .iter()
+                .map(|p| json!({"noun": "principal", "id": p.id, "kind": p.kind.word()})),
+        );
+        lines.extend(self.sources.iter().map(|s| {
+            json!({
+                "noun": "source", "id": s.id, "kind": s.kind, "name": s.name,
+                "trust": s.trust.word(), "state": s.state,
+            })
+        }));
+        lines.extend(self.links.iter().map(|link| {
+            json!({
+                "noun": "link", "event": link.event, "session": link.session, "duty": link.duty,
+                "how": link.how.word(), "record": link.record.to_string(),
+            })
+        }));
+        lines.extend(self.attributions.iter().map(|(said, answer)| {
+            json!({
+                "noun": "attribution", "event": said.event, "answer": answer,
+                "candidates": list(&said.candidates), "chosen": list(&said.chosen),
+                "refused": said.refused,
+            })
+        }));
+        lines.extend(self.checks.iter().map(|check| {
+            json!({
+                "noun": "check", "id": check.id, "schedule": check.schedule,
+                "slot": check.slot.micros(), "late": check.late, "missed": check.missed,
+                "state": check.state, "created": check.created_at.micros(),
+            })
+        }));
+        lines.extend(self.holds.iter().map(|hold| {
+            json!({
+                "noun": "hold", "id": hold.id, "event": hold.event, "state": hold.state,
+                "verdict": hold.verdict.map(|verdict| verdict.word()), "by": hold.decided_by,
+                "pause": hold.pause, "asked": micros(hold.asked_at),
+                "created": hold.created_at.micros(), "moved": hold.moved_at.micros(),
+            })
+        }));
+        lines.extend(self.pauses.iter().map(|pause| {
+            json!({
+                "noun": "pause", "id": pause.id, "duty": pause.duty, "state": pause.state,
+                "placed_by": pause.placed_by, "lifted_by": pause.lifted_by,
+                "created": pause.created_at.micros(), "moved": pause.moved_at.micros(),
+            })
+        }));
+        lines.extend(
+            self.noted
+                .iter()
+                .map(|note| json!({"noun": "note", "event": note.event, "dial": note.dial.word()})),
+        );
+        lines
+    }
+}
+
+/// A JSON list that stands in a column of text.
+fn list(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or(Value::Null)
 }
 
 fn session_line(session: &Session, changes: &[PrefixChange]) -> Value {
@@ -195,12 +319,14 @@ fn session_line(session: &Session, changes: &[PrefixChange]) -> Value {
 fn event_line(event: &Event, text: &str, item: &WorkItem) -> Value {
     json!({
         "noun": "event", "id": event.id, "source": event.source, "external": event.external_id,
-        "kind": event.kind, "key": event.key, "late": event.late, "session": event.session,
+        "kind": event.kind, "key": event.key, "topic": event.topic, "trust": event.trust.word(),
+        "late": event.late, "session": event.session,
         "duty": event.duty, "received": event.received_at.micros(),
         "disposition": event.disposition, "text": text,
         "item": {
             "id": item.id, "state": item.state, "attempts": item.attempts, "run": item.run,
-            "session": item.session, "delivered": micros(item.delivered_at),
+            "session": item.session, "class": item.class.map(Class::word),
+            "created": item.created_at.micros(), "delivered": micros(item.delivered_at),
             "read": micros(item.read_at), "done": micros(item.done_at),
         },
     })
@@ -245,7 +371,8 @@ fn schedule_line(schedule: &Schedule) -> Value {
         "noun": "schedule", "id": schedule.id, "duty": schedule.duty, "rule": rule,
         "state": schedule.state, "next": schedule.next_slot.micros(),
         "last": micros(schedule.last_slot), "created": schedule.created_at.micros(),
-        "until": micros(schedule.until_at),
+        "until": micros(schedule.until_at), "missed": schedule.run_missed.word(),
+        "check": schedule.check_spec.is_some(),
     })
 }
 
@@ -262,6 +389,27 @@ impl Records {
     /// How many waits are in a state.
     pub fn wait_count(&self, state: WaitState) -> usize {
         self.waits.iter().filter(|wait| wait.state == state).count()
+    }
+    /// How many holds are in a state.
+    pub fn hold_count(&self, state: HoldState) -> usize {
+        self.holds.iter().filter(|hold| hold.state == state).count()
+    }
+    /// The states of all looks that a program took, in the order of their slots.
+    pub fn check_states(&self) -> Vec<CheckState> {
+        self.checks.iter().map(|check| check.state).collect()
+    }
+    /// What became of events from outside: their ids there and the dispositions' first words.
+    pub fn dispositions(&self) -> Vec<(&str, &str)> {
+        let outside = self.events.iter().filter(|(event, _, _)| event.kind.is_external());
+        let mut found: Vec<(&str, &str)> = outside
+            .map(|(event, _, _)| {
+                let said = event.disposition.as_deref().unwrap_or("nothing");
+                let said = if said.starts_with("handled by run") { "handled" } else { said };
+                (event.external_id.as_str(), said)
+            })
+            .collect();
+        found.sort_unstable();
+        found
     }
     /// The states of all duties.
     pub fn duty_states(&self) -> Vec<DutyState> {

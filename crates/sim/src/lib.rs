@@ -14,5 +14,7 @@ pub mod stories;
 pub mod story;
 
 mod crew;
+mod errands;
 mod person;
+mod senders;
 mod world;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use base::{Clock as _, DutyId, MessageId, ProposalId, Timestamp};
+use base::{Clock as _, DutyId, HoldId, MessageId, ProposalId, SourceId, Timestamp};
 use domain::state::ProposalState;
-use engine::control::{self, Changed, Decided};
+use engine::control::{self, Changed, Decided, NewSource};
 use engine::intake::{self, Receipt};
 use engine::{Context, delivery};
 use serde_json::json;
@@ -19,6 +19,10 @@ use crate::story::{Act, Story, When};
 const RETRY_MS: u64 = 2_000;
 /// Milliseconds after which a device looks at what changed.
 const LOOK_MS: u64 = 400;
+/// Milliseconds after which the person minds a hold.
+const MINDED_MS: u64 = 60_000;
+/// Milliseconds between two looks at a polled source.
+const LOOK_EVERY_MS: u64 = 3_600_000;
 
 /// A message on its way to the server.
 struct Letter {
@@ -40,6 +44,9 @@ pub struct Person {
     looks_at: Option<Timestamp>,
     seen: BTreeSet<MessageId>,
     card: Option<(ProposalId, Timestamp)>,
+    /// A hold that waits for the person, and when they saw that.
+    held: Option<(HoldId, Timestamp)>,
+    ran: Option<Timestamp>,
     duty_ran: Option<Timestamp>,
 }
 
@@ -55,16 +62,23 @@ impl Person {
             looks_at: None,
             seen: BTreeSet::new(),
             card: None,
+            held: None,
+            ran: None,
             duty_ran: None,
         }
     }
 
     /// Something changed on the server, or the connection broke: the device looks, a little later.
     pub(crate) fn hint(&mut self, at: Timestamp) {
-        self.looks_at.get_or_insert(at.plus_ms(LOOK_MS));
+        self.look_at(at.plus_ms(LOOK_MS));
+    }
+
+    fn look_at(&mut self, at: Timestamp) {
+        self.looks_at = Some(self.looks_at.map_or(at, |known| known.min(at)));
     }
 
     pub(crate) fn sees_run(&mut self, duty: Option<DutyId>, at: Timestamp) {
+        self.ran.get_or_insert(at);
         if duty.is_some() {
             self.duty_ran.get_or_insert(at);
         }
@@ -84,6 +98,8 @@ impl Person {
             When::After(ms) => Some(self.done_at.plus_ms(*ms)),
             When::Card(ms) => self.card.map(|(_, seen)| seen.plus_ms(*ms)),
             When::DutyRuns(ms) => self.duty_ran.map(|seen| seen.plus_ms(*ms)),
+            When::Runs(ms) => self.ran.map(|seen| seen.plus_ms(*ms)),
+            When::Held(ms) => self.held.map(|(_, seen)| seen.plus_ms(*ms)),
         };
         due.map(|due| due.max(self.not_before))
     }
@@ -177,12 +193,18 @@ impl Person {
                 sim.note("down", json!({"ms": ms}));
                 return sim.restart(ms).map_err(Crash::Failed);
             }
+            Act::Deliver(parcel) => sim.send_parcel(parcel),
             Act::Confirm | Act::Decline => self.decide(sim, act)?,
             Act::Stop | Act::Resume => self.change(sim, act)?,
+            Act::Source(kind, name) => self.add_source(sim, kind, name)?,
+            Act::Pause => self.hold(sim, "pause")?,
+            Act::Lift => self.hold(sim, "lift")?,
+            Act::Release => self.hold(sim, "release")?,
         }
         self.acts.pop_front();
         self.done_at = sim.clock.now();
         self.not_before = self.done_at;
+        self.ran = None;
         self.duty_ran = None;
         Ok(())
     }
@@ -195,9 +217,16 @@ impl Person {
             let shown = store::proposal::get(tx, owner, id)?.digest;
             match act {
                 Act::Confirm => control::confirm(cx, tx, &device, id, shown),
-                Act::Decline | Act::Send(_) | Act::Stop | Act::Resume | Act::Down(_) => {
-                    control::decline(cx, tx, &device, id)
-                }
+                Act::Decline
+                | Act::Send(_)
+                | Act::Stop
+                | Act::Resume
+                | Act::Pause
+                | Act::Lift
+                | Act::Release
+                | Act::Source(..)
+                | Act::Deliver(_)
+                | Act::Down(_) => control::decline(cx, tx, &device, id),
             }
         })?;
         self.card = None;
@@ -233,15 +262,71 @@ impl Person {
         Ok(())
     }
 
+    fn add_source(
+        &self,
+        sim: &mut Sim<'_>,
+        kind: &'static str,
+        name: &'static str,
+    ) -> std::result::Result<(), Crash> {
+        let (device, id): (_, SourceId) = (self.device.clone(), sim.cx().id());
+        let changed = self.write(sim, "source", move |_, tx| {
+            let new = NewSource {
+                kind: kind.to_owned(),
+                name: name.to_owned(),
+                config: name.to_owned(),
+                every_ms: (kind != "webhook").then_some(LOOK_EVERY_MS),
+                expect_ms: None,
+            };
+            control::add_source(tx, &device, id, new)
+        })?;
+        // A conflict: the answer to an earlier try was lost.
+        sim.note("source", json!({"name": name, "done": changed == Changed::Done}));
+        Ok(())
+    }
+
+    /// The person's own word on holds and pauses. Whoever lost the answer asks again.
+    fn hold(&mut self, sim: &mut Sim<'_>, what: &'static str) -> std::result::Result<(), Crash> {
+        let device = self.device.clone();
+        let held = self.held.map(|(id, _)| id);
+        let changed = self.write(sim, "hold", move |cx, tx| {
+            let owner = tx.owner();
+            match (what, held) {
+                ("release", Some(id)) => control::release(tx, &device, id),
+                ("lift", _) => match store::hold::pauses(tx, owner)?.first() {
+                    Some(pause) => control::lift(tx, &device, pause.id),
+                    None => Ok(Changed::Conflict("nothing is paused".into())),
+                },
+                _ => control::pause(cx, tx, &device, None),
+            }
+        })?;
+        self.held = None;
+        sim.note(what, json!({"hold": held, "done": changed == Changed::Done}));
+        Ok(())
+    }
+
     /// Reads what is new, and confirms that it is here.
     fn look(&mut self, sim: &mut Sim<'_>) -> std::result::Result<(), Crash> {
         let (cx, owner) = (sim.cx(), sim.owner);
         let found = now(cx.store.read(move |tx| {
             let chat = store::message::chat_before(tx, owner, i64::MAX, 60)?;
-            Ok((chat, store::proposal::all(tx, owner, 20)?))
+            let holds = store::hold::placed(tx, owner)?;
+            Ok((chat, store::proposal::all(tx, owner, 20)?, holds))
         }));
-        let (chat, proposals) = sim.outcome("look", found)?;
+        let (chat, proposals, holds) = sim.outcome("look", found)?;
         let at = sim.clock.now();
+        // The person minds a hold once they are asked, or once it has stood for a minute.
+        let minded = |hold: &store::hold::Hold| match hold.asked_at {
+            Some(_) => at,
+            None => hold.created_at.plus_ms(MINDED_MS),
+        };
+        let shown = holds.iter().find(|hold| minded(hold) <= at);
+        if let Some(next) = holds.iter().map(minded).filter(|next| *next > at).min() {
+            self.look_at(next);
+        }
+        match (shown, self.held) {
+            (Some(hold), Some((id, _))) if hold.id == id => {}
+            (shown, _) => self.held = shown.map(|hold| (hold.id, at)),
+        }
         let open = proposals.iter().rev().find(|p| p.state == ProposalState::Open);
         match open {
             Some(open) if self.card.is_none_or(|(id, _)| id != open.id) => {
@@ -261,7 +346,7 @@ impl Person {
             return Ok(());
         }
         if sim.fault(10) {
-            self.looks_at = Some(at.plus_ms(RETRY_MS));
+            self.look_at(at.plus_ms(RETRY_MS));
             return Ok(());
         }
         let device = self.device.id;

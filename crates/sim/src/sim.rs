@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use base::{Clock as _, Id as _, IdSource, Incarnation, Limits, MicroUsd, OwnerId, Timestamp};
+use domain::state::Alarm;
 use engine::rest::Rest;
 use engine::{Context, delivery, rest, router, setup, sweeper, timer};
 use model::{ChatModel, Prices, Script, ScriptedModel};
@@ -17,9 +18,11 @@ use testkit::clock::FakeClock;
 
 use crate::crew::Worker;
 use crate::dump;
+use crate::errands::Errand;
 use crate::history::History;
 use crate::person::Person;
 use crate::points::Points;
+use crate::senders::Sent;
 use crate::story::{Outage, Outcome, Story};
 use crate::world::SimWorld;
 
@@ -92,24 +95,40 @@ enum Step {
     Timer,
     Delivery,
     Sweeper,
+    Watcher,
+    Attribution,
+    Checker,
     Claim,
     Worker(usize),
     Renew(usize),
+    Errand(usize),
+    Arrival(usize),
     Person,
 }
 
 /// Stages that may have something to do.
 #[derive(Clone, Copy)]
 pub(crate) struct Dirty {
-    router: bool,
+    pub(crate) router: bool,
     timer: bool,
     delivery: bool,
     sweeper: bool,
+    pub(crate) watcher: bool,
+    pub(crate) attribution: bool,
+    pub(crate) checker: bool,
     pub(crate) claim: bool,
 }
 
-const ALL_DIRTY: Dirty =
-    Dirty { router: true, timer: true, delivery: true, sweeper: true, claim: true };
+const ALL_DIRTY: Dirty = Dirty {
+    router: true,
+    timer: true,
+    delivery: true,
+    sweeper: true,
+    watcher: true,
+    attribution: true,
+    checker: true,
+    claim: true,
+};
 
 /// A run under way.
 pub struct Sim<'s> {
@@ -123,14 +142,20 @@ pub struct Sim<'s> {
     pub(crate) world: Arc<SimWorld>,
     pub(crate) script: Script,
     pub(crate) model: Arc<dyn ChatModel>,
+    pub(crate) small: Script,
+    small_model: Arc<dyn ChatModel>,
     pub(crate) cx: Option<Context>,
     pub(crate) owner: OwnerId,
     pub(crate) workers: Vec<Worker>,
+    pub(crate) errands: Vec<Errand>,
+    pub(crate) sent: Vec<Sent>,
     pub(crate) person: Option<Person>,
     pub(crate) outages: Vec<Outage>,
+    pub(crate) small_outages: Vec<Outage>,
     pub(crate) dirty: Dirty,
     pub(crate) asks: u64,
     pub(crate) opened: u32,
+    opened_at: Timestamp,
     pub(crate) crashes: u32,
     pub(crate) faults_left: u32,
     /// Workers that may die by a fault: fewer than make an item look like poison.
@@ -145,6 +170,10 @@ const TURNS_MAX: u64 = 60_000;
 const FAULTS_MAX: u32 = 8;
 /// How far time moves while a lease that nobody uses runs out.
 const BUSY_MS: u64 = 5_000;
+/// How many milliseconds after its time the sweeper's tick finds what lasts too long.
+const TICK_MS: u64 = 50;
+/// From how many milliseconds on a stage's errand is overtaken by another.
+const OVERTAKEN_MS: u64 = 10_000;
 
 fn options(
     database: Database,
@@ -200,26 +229,34 @@ impl<'s> Sim<'s> {
         let set_up = |e: String| SimError::SetUp(e);
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&plan.seed.to_be_bytes());
-        let script = Script::parse(story.script).map_err(|e| set_up(e.to_string()))?;
+        let parse = |text| Script::parse(text).map_err(|e| set_up(e.to_string()));
+        let (script, small) = (parse(story.script)?, parse(story.small)?);
+        let clock = Arc::new(FakeClock::new(story.start));
         let prices = Prices { input: MicroUsd(1), cached: MicroUsd(1), output: MicroUsd(1) };
         let mut sim = Sim {
             story,
-            clock: Arc::new(FakeClock::new(story.start)),
+            world: Arc::new(SimWorld::new(story, clock.clone())),
+            clock,
             ids: Arc::new(IdSource::new(seed)),
             rng: ChaCha8Rng::from_seed(seed),
             points: Points::new(&plan.crash_at),
             history: History::default(),
-            world: Arc::new(SimWorld::default()),
             model: Arc::new(ScriptedModel::new(script.clone(), prices)),
             script,
+            small_model: Arc::new(ScriptedModel::new(small.clone(), prices)),
+            small,
             cx: None,
             owner: OwnerId::from_uuid(uuid::Uuid::nil()),
             workers: Vec::new(),
+            errands: Vec::new(),
+            sent: Vec::new(),
             person: None,
             outages: story.outages.clone(),
+            small_outages: story.small_outages.clone(),
             dirty: ALL_DIRTY,
             asks: 0,
             opened: 0,
+            opened_at: story.start,
             crashes: 0,
             faults_left: if plan.faults { FAULTS_MAX } else { 0 },
             deaths_left: if story.deadly.is_none() { 2 } else { 0 },
@@ -283,10 +320,11 @@ impl<'s> Sim<'s> {
             limits: Limits::default(),
             incarnation,
             model: self.model.clone(),
-            small: self.model.clone(),
+            small: self.small_model.clone(),
             max_output_tokens: 4_000,
             world: self.world.clone(),
         });
+        self.opened_at = self.clock.now();
         self.note("open", json!({"incarnation": incarnation}));
         Ok(())
     }
@@ -297,6 +335,7 @@ impl<'s> Sim<'s> {
         self.note("crash", json!({"point": point}));
         self.crashes += 1;
         self.workers.clear();
+        self.errands.clear();
         self.cx = None;
         if self.plan.postgres.is_none() && point.is_some() {
             self.opened += 1;
@@ -363,8 +402,8 @@ impl<'s> Sim<'s> {
             self.note("commit", json!({"seq": seq}));
         }
         if !seqs.is_empty() {
-            let Dirty { timer, sweeper, .. } = self.dirty;
-            self.dirty = Dirty { timer, sweeper, ..ALL_DIRTY };
+            let Dirty { timer, sweeper, watcher, .. } = self.dirty;
+            self.dirty = Dirty { timer, sweeper, watcher, ..ALL_DIRTY };
             let at = self.clock.now();
             if let Some(person) = &mut self.person {
                 person.hint(at);
@@ -391,11 +430,19 @@ impl<'s> Sim<'s> {
         let at = self.clock.now();
         let dirty = self.dirty;
         let mut steps = Vec::new();
+        // One errand of a kind at a time; one that takes very long is overtaken by another node's.
+        let soon = at.plus_ms(OVERTAKEN_MS);
+        let free = |is: fn(&Errand) -> bool| {
+            !self.errands.iter().any(|errand| is(errand) && errand.ready_at <= soon)
+        };
         let stages = [
             (dirty.router, Step::Router),
             (dirty.timer, Step::Timer),
             (dirty.delivery, Step::Delivery),
             (dirty.sweeper, Step::Sweeper),
+            (dirty.watcher && free(Errand::is_look), Step::Watcher),
+            (dirty.attribution && free(Errand::is_question), Step::Attribution),
+            (dirty.checker && free(Errand::is_check), Step::Checker),
             (dirty.claim, Step::Claim),
         ];
         steps.extend(stages.into_iter().filter(|(dirty, _)| *dirty).map(|(_, step)| step));
@@ -406,6 +453,10 @@ impl<'s> Sim<'s> {
                 steps.push(Step::Renew(n));
             }
         }
+        let home = self.errands.iter().enumerate().filter(|(_, errand)| errand.ready_at <= at);
+        steps.extend(home.map(|(n, _)| Step::Errand(n)));
+        let arrived = self.sent.iter().enumerate().filter(|(_, sent)| sent.due <= at);
+        steps.extend(arrived.map(|(n, _)| Step::Arrival(n)));
         if self.person.as_ref().is_some_and(|person| person.ready(at)) {
             steps.push(Step::Person);
         }
@@ -433,6 +484,11 @@ impl<'s> Sim<'s> {
                 let alarms = now(sweeper::alarms(&cx));
                 self.outcome("alarms", alarms)?;
             }
+            Step::Watcher => self.look(&cx)?,
+            Step::Attribution => self.question(&cx)?,
+            Step::Checker => self.check(&cx)?,
+            Step::Errand(n) => self.record_errand(&cx, n)?,
+            Step::Arrival(n) => self.arrive(n)?,
             Step::Claim => self.claim(&cx)?,
             Step::Worker(n) => self.work(&cx, n)?,
             Step::Renew(n) => self.renew(&cx, n)?,
@@ -466,11 +522,14 @@ impl<'s> Sim<'s> {
             Rest::Until(due) => Some(due),
             Rest::Person | Rest::Quiet => None,
         };
+        let alarm = self.next_alarm(&cx)?;
         let workers = self.workers.iter().map(|worker| {
             if worker.hangs { worker.ready_at } else { worker.ready_at.min(worker.renew_at) }
         });
         let person = self.person.as_ref().and_then(Person::next);
-        let next = workers.chain(due).chain(person).min();
+        let errands = self.errands.iter().map(|errand| errand.ready_at);
+        let sent = self.sent.iter().map(|sent| sent.due);
+        let next = workers.chain(errands).chain(sent).chain(due).chain(alarm).chain(person).min();
         let end = self.story.start.plus_ms(self.story.end_ms);
         match next {
             Some(next) if next <= end => {
@@ -483,6 +542,20 @@ impl<'s> Sim<'s> {
         }
     }
 
+    /// When the sweeper's tick finds the next hold that lasts too long.
+    fn next_alarm(&mut self, cx: &Context) -> Result<Option<Timestamp>, Crash> {
+        let (at, owner) = (self.clock.now(), self.owner);
+        let holds = now(cx.store.read(move |tx| store::hold::placed(tx, owner)));
+        let holds = self.outcome("rest", holds)?;
+        let custody = domain::state::CUSTODY.iter().find(|custody| custody.table == "hold");
+        let Some(Alarm::AfterMs(ms)) = custody.map(|custody| custody.alarm) else {
+            return Ok(None);
+        };
+        // A process that has just come back gives its stages that long too.
+        let since = holds.iter().map(|hold| hold.created_at.max(self.opened_at));
+        Ok(since.map(|since| since.plus_ms(ms + TICK_MS)).filter(|due| *due > at).min())
+    }
+
     fn finish(mut self) -> Result<Ran, SimError> {
         let cx = self.cx();
         let owner = self.owner;
@@ -492,6 +565,9 @@ impl<'s> Sim<'s> {
             && let Some(left) = person.unfinished()
         {
             return Err(SimError::SetUp(format!("the story ended before the person could {left}")));
+        }
+        if !self.sent.is_empty() {
+            return Err(SimError::SetUp("the story ended before all was delivered".into()));
         }
         for line in records.lines() {
             self.note("row", line);

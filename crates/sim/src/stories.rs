@@ -1,5 +1,7 @@
 //! The stories, each with its oracle.
 
+mod outside;
+
 use base::Timestamp;
 use domain::state::{DutyState, RunState, ScheduleState, WaitState, WorkItemState};
 use model::ModelError;
@@ -16,15 +18,50 @@ const START: Timestamp = Timestamp::from_micros(1_803_855_600_000_000);
 
 /// All stories.
 pub fn all() -> Vec<Story> {
-    vec![watch(), days(), burst(), waits(), outages(), down(), ends(), poison(), stop()]
+    let mut all =
+        vec![watch(), days(), burst(), waits(), outages(), down(), ends(), poison(), stop()];
+    all.extend(outside::all());
+    all
+}
+
+/// A story without anything in it.
+fn plain(name: &'static str, about: &'static str, script: &'static str) -> Story {
+    Story {
+        name,
+        about,
+        script,
+        start: START,
+        end_ms: HOUR_MS,
+        acts: Vec::new(),
+        outages: Vec::new(),
+        small: "name = \"sim-small\"",
+        small_outages: Vec::new(),
+        board: Vec::new(),
+        entries: Vec::new(),
+        deadly: None,
+        check: |_| Ok(()),
+    }
 }
 
 const CARD: &str = "Start this duty? Price watch: Look at the price feed each morning. Tell the user \
                     only when the price falls under 100; on Friday tell in any case.";
 
+/// A hold that nobody has settled for ten minutes.
+const HELD: (MessageKind, &str) = (MessageKind::Notice, "Held since …");
+
 /// What the person was told, as text, must be exactly this, in any order when it was rough. A wanted
-/// text that ends in `…` goes on as it likes.
+/// text that ends in `…` goes on as it likes. How often a hold lasts for long is not
+/// asked when it was rough: dead workers and slow networks take their time.
 fn told<'t>(outcome: &'t Outcome, wanted: &[(MessageKind, &'t str)]) -> Result<(), String> {
+    told_in_order(outcome, wanted, !outcome.rough)
+}
+
+/// The same where it is said whether the order matters.
+fn told_in_order<'t>(
+    outcome: &'t Outcome,
+    wanted: &[(MessageKind, &'t str)],
+    in_order: bool,
+) -> Result<(), String> {
     let mut found: Vec<(&str, &str)> =
         outcome.records.told().iter().map(|(kind, text, _)| (kind.word(), *text)).collect();
     for (_, text) in &mut found {
@@ -38,6 +75,10 @@ fn told<'t>(outcome: &'t Outcome, wanted: &[(MessageKind, &'t str)]) -> Result<(
     let mut wanted: Vec<(&str, &str)> =
         wanted.iter().map(|(kind, text)| (kind.word(), *text)).collect();
     if outcome.rough {
+        found.retain(|(_, text)| !text.starts_with("Held since "));
+        wanted.retain(|said| *said != (HELD.0.word(), HELD.1));
+    }
+    if !in_order {
         found.sort_unstable();
         wanted.sort_unstable();
     }
@@ -60,10 +101,6 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, wanted: &T) -> Re
 /// The price watch over two weeks, confirmed by the person, and closed by them at the end.
 fn watch() -> Story {
     Story {
-        name: "watch",
-        about: "the price watch over two weeks, confirmed and in the end closed by the person",
-        script: include_str!("../stories/watch.toml"),
-        start: START,
         end_ms: 14 * DAY_MS,
         acts: vec![
             (When::At(1_000), Act::Send("Please look at the price feed each morning")),
@@ -71,8 +108,6 @@ fn watch() -> Story {
             (When::At(12 * DAY_MS), Act::Send("Thanks, the watch is over")),
             (When::Card(MINUTE_MS), Act::Confirm),
         ],
-        outages: Vec::new(),
-        deadly: None,
         check: |outcome| {
             use MessageKind::{Agent, Notice};
             told(
@@ -93,6 +128,11 @@ fn watch() -> Story {
             same("items", &records.items(WorkItemState::Done), &14)?;
             same("runs", &records.run_count(RunState::Completed), &12)
         },
+        ..plain(
+            "watch",
+            "the price watch over two weeks, confirmed and in the end closed by the person",
+            include_str!("../stories/watch.toml"),
+        )
     }
 }
 
@@ -133,10 +173,6 @@ fn days() -> Story {
 /// Three short messages while a run is under way: one turn takes them in.
 fn burst() -> Story {
     Story {
-        name: "burst",
-        about: "three short messages interrupt a run and join one turn",
-        script: include_str!("../stories/burst.toml"),
-        start: START,
         end_ms: HOUR_MS,
         acts: vec![
             (When::At(1_000), Act::Send("plan the dinner")),
@@ -144,8 +180,6 @@ fn burst() -> Story {
             (When::After(300), Act::Send("and Wang Wu")),
             (When::After(300), Act::Send("no onions")),
         ],
-        outages: Vec::new(),
-        deadly: None,
         check: |outcome| {
             let records = &outcome.records;
             same("items", &records.items(WorkItemState::Done), &4)?;
@@ -163,34 +197,36 @@ fn burst() -> Story {
             same("interrupted", &records.run_count(RunState::Interrupted), &1)?;
             same("completed", &records.run_count(RunState::Completed), &1)
         },
+        ..plain(
+            "burst",
+            "three short messages interrupt a run and join one turn",
+            include_str!("../stories/burst.toml"),
+        )
     }
 }
 
 /// A wait that times out, one that is withdrawn, one met later, one born satisfied.
 fn waits() -> Story {
     Story {
-        name: "waits",
-        about: "a wait times out, one is withdrawn, one is met later, one was met before it began",
-        script: include_str!("../stories/waits.toml"),
-        start: START,
         end_ms: 4 * DAY_MS,
         acts: vec![
             (When::At(1_000), Act::Send("remember the tea")),
             (When::After(10 * MINUTE_MS), Act::Send("remember the cake")),
             (When::After(10 * MINUTE_MS), Act::Send("forget the cake")),
+            // It may be a stop, so the person is asked.
+            (When::Held(5_000), Act::Release),
             (When::At(3 * HOUR_MS), Act::Send("a walk each day")),
             (When::Card(MINUTE_MS), Act::Confirm),
             (When::At(5 * HOUR_MS), Act::Send("a run each day")),
             (When::Card(1_000), Act::Decline),
         ],
-        outages: Vec::new(),
-        deadly: None,
         check: |outcome| {
             use MessageKind::{Agent, Notice};
             let card = "Start this duty? Move: Ask whether the person moved.";
             told(
                 outcome,
                 &[
+                    (Notice, "Does this mean stop? \"forget the cake\" …"),
                     (Agent, "Time for tea."),
                     (Notice, card),
                     (Agent, "Decided: confirmed."),
@@ -209,6 +245,11 @@ fn waits() -> Story {
             }
             same("runs", &records.run_count(RunState::Completed), &7)
         },
+        ..plain(
+            "waits",
+            "a wait times out, one is withdrawn, one is met later, one was met before it began",
+            include_str!("../stories/waits.toml"),
+        )
     }
 }
 
@@ -217,10 +258,6 @@ fn outages() -> Story {
     let outage = |hours: u64, asks, error| Outage { from_ms: hours * HOUR_MS, asks, error };
     let send = |hours: u64, text| (When::At(hours * HOUR_MS + 1_000), Act::Send(text));
     Story {
-        name: "outages",
-        about: "the model is away in every way; the user hears of each outage once, and it heals",
-        script: include_str!("../stories/echo.toml"),
-        start: START,
         end_ms: 12 * HOUR_MS,
         acts: vec![
             send(0, "one"),
@@ -229,6 +266,7 @@ fn outages() -> Story {
             send(3, "four"),
             send(4, "five"),
             send(5, "this is forbidden"),
+            (When::Held(MINUTE_MS), Act::Release),
             send(6, "six"),
         ],
         outages: vec![
@@ -248,8 +286,10 @@ fn outages() -> Story {
                     (Notice, away),
                     (Agent, "Heard: one"),
                     (Notice, away),
+                    HELD,
                     (Agent, "Heard: two"),
                     (Notice, away),
+                    HELD,
                     (Agent, "Heard: three"),
                     (Agent, "Heard: four"),
                     (Agent, "Heard: five"),
@@ -262,6 +302,11 @@ fn outages() -> Story {
             same("failed items", &records.items(WorkItemState::Failed), &1)?;
             same("done items", &records.items(WorkItemState::Done), &6)
         },
+        ..plain(
+            "outages",
+            "the model is away in every way; the user hears of each outage once, and it heals",
+            include_str!("../stories/echo.toml"),
+        )
     }
 }
 
@@ -321,31 +366,36 @@ fn ends() -> Story {
 /// An item whose run always dies ends as a failure that the user sees; what came with it is handled.
 fn poison() -> Story {
     Story {
-        name: "poison",
-        about: "an item whose run always dies is given up, and the user told; others are handled",
-        script: include_str!("../stories/echo.toml"),
-        start: START,
         end_ms: 6 * HOUR_MS,
         acts: vec![
             (When::At(1_000), Act::Send("a deadly word")),
             (When::After(10), Act::Send("a good word")),
+            (When::Held(15 * MINUTE_MS), Act::Release),
             (When::At(2 * HOUR_MS), Act::Send("another good word")),
         ],
         outages: Vec::new(),
         deadly: Some("a deadly word"),
         check: |outcome| {
             use MessageKind::{Agent, Notice};
-            told(
+            told_in_order(
                 outcome,
                 &[
+                    HELD,
                     (Notice, "I gave up on \"a deadly word\" after 5 tries. …"),
                     (Agent, "Heard: a good word"),
                     (Agent, "Heard: another good word"),
                 ],
+                // What is told first depends on how long each death takes.
+                false,
             )?;
             same("failed items", &outcome.records.items(WorkItemState::Failed), &1)?;
             same("done items", &outcome.records.items(WorkItemState::Done), &2)
         },
+        ..plain(
+            "poison",
+            "an item whose run always dies is given up, and the user told; others are handled",
+            include_str!("../stories/echo.toml"),
+        )
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a story is: a script for the model, what the person does and when, and what must come of it.
 
 use base::Timestamp;
+use engine::world::Found;
 use model::ModelError;
 
 use crate::dump::Records;
@@ -16,6 +17,60 @@ pub enum When {
     Card(u64),
     /// So many milliseconds after a run of a duty was seen to begin.
     DutyRuns(u64),
+    /// So many milliseconds after any run was seen to begin.
+    Runs(u64),
+    /// So many milliseconds after a hold was seen that a person must settle.
+    Held(u64),
+}
+
+/// Something that the outside sends, and sends again until it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parcel {
+    /// Through the source of this name.
+    pub source: &'static str,
+    /// The sender's id.
+    pub id: &'static str,
+    /// Its natural key.
+    pub key: Option<&'static str>,
+    /// What kind of thing happened.
+    pub topic: Option<&'static str>,
+    /// What it says.
+    pub text: &'static str,
+}
+
+impl Parcel {
+    /// As the ingress gives it to the intake.
+    pub fn found(&self) -> Found {
+        Found {
+            external_id: self.id.to_owned(),
+            key: self.key.map(str::to_owned),
+            topic: self.topic.map(str::to_owned),
+            content: self.text.as_bytes().to_vec(),
+            media: "text/plain; charset=utf-8".to_owned(),
+            links: Vec::new(),
+        }
+    }
+}
+
+/// Something that a polled source shows from a time on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Milliseconds after the story's start.
+    pub at_ms: u64,
+    /// In the source with this configuration.
+    pub source: &'static str,
+    /// Its id there.
+    pub id: &'static str,
+    /// What it says.
+    pub text: &'static str,
+}
+
+impl Entry {
+    /// As a look finds it.
+    pub fn found(&self) -> Found {
+        let Entry { source, id, text, .. } = *self;
+        Parcel { source, id, key: None, topic: None, text }.found()
+    }
 }
 
 /// What the person, or the power supply, does.
@@ -31,6 +86,16 @@ pub enum Act {
     Stop,
     /// Resumes the first duty.
     Resume,
+    /// Pauses everything.
+    Pause,
+    /// Lifts the oldest pause.
+    Lift,
+    /// Says by a tap that the oldest hold that waits for a person is no stop.
+    Release,
+    /// Adds a way in: its kind and its name, which is its configuration too.
+    Source(&'static str, &'static str),
+    /// Somebody outside sends something.
+    Deliver(Parcel),
     /// The process is gone for so many milliseconds.
     Down(u64),
 }
@@ -74,6 +139,15 @@ pub struct Story {
     pub acts: Vec<(When, Act)>,
     /// How the model fails.
     pub outages: Vec<Outage>,
+    /// The small model's rules.
+    pub small: &'static str,
+    /// How the small model fails.
+    pub small_outages: Vec<Outage>,
+    /// What the notice board says, each from so many milliseconds after the start on. Empty: it cannot
+    /// be read.
+    pub board: Vec<(u64, &'static str)>,
+    /// What polled sources show.
+    pub entries: Vec<Entry>,
     /// A worker that takes in a text with this word dies.
     pub deadly: Option<&'static str>,
     /// Whether the outcome is as it must be.

@@ -1,33 +1,98 @@
-//! A world to read: the price feed, and one tool that takes its time.
+//! A world to read: the price feed, a notice board that a story writes on, polled sources, and one tool
+//! that takes its time. It may lie: repeat what it said, or break off in the middle.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base::Timestamp;
-use engine::world::{Call, Health, Level, Look, Need, Read, Slow, World};
+use base::{Clock as _, Timestamp};
+use engine::world::{Call, Found, Health, Level, Look, Need, Read, Slow, World};
 use serde_json::{Map, Value};
+use testkit::clock::FakeClock;
 use testkit::price_feed::PriceFeed;
 
-/// The simulated connectors.
-#[derive(Debug, Default)]
+use crate::story::{Entry, Story};
+
+/// How the next look at a polled source goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lie {
+    /// It gives everything once more, from the beginning, the newest first.
+    Repeat,
+    /// It does not answer.
+    Silence,
+}
+
+/// The simulated connectors and sources.
+#[derive(Debug)]
 pub struct SimWorld {
+    clock: Arc<FakeClock>,
+    start: Timestamp,
+    board: Vec<(u64, &'static str)>,
+    entries: Vec<Entry>,
     /// Answers at once and never awaits.
     feed: Mutex<PriceFeed>,
+    lie: Mutex<Option<Lie>>,
 }
 
 /// The tool whose answer takes [`SLOW_MS`].
 pub const SLOW: &str = "feed.history";
 /// How long [`SLOW`] takes, in milliseconds: longer than a burst window and a lease's renewal.
 pub const SLOW_MS: u64 = 12_000;
+/// The tool that reads the notice board.
+const BOARD: &str = "board.read";
+/// Entries that one look gives; the rest follows at once.
+const LOOK_MAX: usize = 2;
+
+impl SimWorld {
+    /// The world of a story.
+    pub fn new(story: &Story, clock: Arc<FakeClock>) -> SimWorld {
+        SimWorld {
+            clock,
+            start: story.start,
+            board: story.board.clone(),
+            entries: story.entries.clone(),
+            feed: Mutex::default(),
+            lie: Mutex::default(),
+        }
+    }
+
+    /// The next look at a polled source goes wrong.
+    pub fn lie(&self, lie: Lie) {
+        *self.lie.lock().unwrap_or_else(PoisonError::into_inner) = Some(lie);
+    }
+
+    /// Whether a time of the story, in milliseconds after its start, has come.
+    fn has_come(&self, at_ms: u64, now: Timestamp) -> bool {
+        self.start.plus_ms(at_ms) <= now
+    }
+
+    /// What the board says now; nothing once its story leaves it blank.
+    fn board(&self) -> Option<&'static str> {
+        let now = self.clock.now();
+        let written = self.board.iter().rfind(|(at_ms, _)| self.has_come(*at_ms, now));
+        written.map(|(_, text)| *text).filter(|text| !text.is_empty())
+    }
+
+    fn entries(&self, config: &str, cursor: usize, now: Timestamp) -> Look {
+        let lie = self.lie.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let out = self.entries.iter().filter(|entry| entry.source == config);
+        let out: Vec<&Entry> = out.filter(|entry| self.has_come(entry.at_ms, now)).collect();
+        let next = out.len().min(cursor + LOOK_MAX);
+        let mut found: Vec<Found> = out[cursor.min(next)..next].iter().map(|e| e.found()).collect();
+        if lie == Some(Lie::Repeat) {
+            found = out[..next].iter().rev().map(|entry| entry.found()).collect();
+        }
+        Look { found, cursor: next.to_string(), more: next < out.len() }
+    }
+}
 
 impl World for SimWorld {
     fn tools(&self) -> Vec<String> {
-        ["feed.price", "feed.history", "feed.buy"].map(str::to_owned).to_vec()
+        ["feed.price", "feed.history", "feed.buy", BOARD].map(str::to_owned).to_vec()
     }
 
     fn needs(&self, tool: &str, _arguments: &Map<String, Value>) -> Result<Vec<Need>, String> {
         match tool {
-            "feed.price" | "feed.history" => Ok(Vec::new()),
+            "feed.price" | "feed.history" | BOARD => Ok(Vec::new()),
             "feed.buy" => Err("feed.buy has an effect; propose it to the person instead.".into()),
             other => Err(format!("There is no tool \"{other}\"; the names are in the prefix.")),
         }
@@ -47,10 +112,19 @@ impl World for SimWorld {
 
     fn read<'a>(&'a self, call: Call, _limit: Duration) -> Slow<'a, Read> {
         Box::pin(async move {
-            let name = call.tool.strip_prefix("feed.").unwrap_or(&call.tool);
-            let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
-            let (text, health) = match feed.answer(name, &call.arguments) {
-                Ok(text) => (text, Some(Health::Works { connector: "feed".into() })),
+            let answer = match call.tool.strip_prefix("feed.") {
+                Some(name) => {
+                    let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+                    feed.answer(name, &call.arguments)
+                }
+                None => match self.board() {
+                    Some(text) => Ok(serde_json::json!({ "says": text }).to_string()),
+                    None => Err("the board cannot be read just now".to_owned()),
+                },
+            };
+            let connector = call.tool.split('.').next().unwrap_or_default().to_owned();
+            let (text, health) = match answer {
+                Ok(text) => (text, Some(Health::Works { connector })),
                 Err(text) => (format!("The tool failed: {text}"), None),
             };
             let provenance = call.tool.clone();
@@ -60,10 +134,20 @@ impl World for SimWorld {
 
     fn look<'a>(
         &'a self,
-        _config: &'a str,
-        _cursor: Option<&'a str>,
-        _now: Timestamp,
+        config: &'a str,
+        cursor: Option<&'a str>,
+        now: Timestamp,
     ) -> Slow<'a, Result<Look, String>> {
-        Box::pin(async { Err("there is no such source here".to_owned()) })
+        Box::pin(async move {
+            let silent = {
+                let mut lie = self.lie.lock().unwrap_or_else(PoisonError::into_inner);
+                lie.take_if(|lie| *lie == Lie::Silence).is_some()
+            };
+            if silent {
+                return Err("it did not answer".to_owned());
+            }
+            let cursor = cursor.and_then(|text| text.parse().ok()).unwrap_or(0);
+            Ok(self.entries(config, cursor, now))
+        })
     }
 }

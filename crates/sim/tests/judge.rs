@@ -164,3 +164,123 @@ fn a_run_left_open() {
         find(lines, json!({"noun": "run", "state": "completed"}))["state"] = json!("lost");
     });
 }
+
+#[test]
+fn a_delivery_lost_or_twice() {
+    check("typhoon", "what_was_delivered_is_one_event", |lines| {
+        lines.retain(|line| line["noun"] != "event" || line["external"] != "f1");
+    });
+    check("typhoon", "what_was_delivered_is_one_event", |lines| {
+        let twin = find(lines, json!({"noun": "event", "external": "f1"})).clone();
+        lines.insert(lines.len() - 1, twin);
+        let last = lines.len() - 2;
+        lines[last]["id"] = json!("another");
+    });
+}
+
+#[test]
+fn a_letter_that_counts_as_the_users() {
+    for (field, value) in [("trust", "user"), ("trust", "system")] {
+        check("shout", "classes_come_from_the_ingress", |lines| {
+            find(lines, json!({"noun": "event", "kind": "file"}))[field] = json!(value);
+        });
+    }
+    for class in ["user", "timer"] {
+        check("shout", "classes_come_from_the_ingress", |lines| {
+            find(lines, json!({"noun": "event", "kind": "file"}))["item"]["class"] = json!(class);
+        });
+    }
+}
+
+#[test]
+fn a_run_that_reads_what_concerns_it_not() {
+    check("callbacks", "nothing_wakes_without_a_reason", |lines| {
+        find(lines, json!({"noun": "event", "external": "d"}))["item"]["delivered"] = json!(1);
+    });
+    check("callbacks", "nothing_wakes_without_a_reason", |lines| {
+        let late = find(lines, json!({"noun": "event", "external": "d"}))["id"].clone();
+        find(lines, json!({"noun": "link", "how": "wait"}))["event"] = late;
+    });
+    check("attribution", "nothing_wakes_without_a_reason", |lines| {
+        let all = find(lines, json!({"noun": "attribution", "answer": "1, 3"}));
+        all["chosen"] = json!([all["candidates"][0]]);
+    });
+    check("attribution", "nothing_wakes_without_a_reason", |lines| {
+        find(lines, json!({"noun": "attribution", "answer": "1"}))["chosen"] = json!(["another"]);
+    });
+}
+
+#[test]
+fn a_hold_that_falls_by_itself() {
+    let policy = |lines: &mut Vec<Value>| {
+        find(lines, json!({"noun": "principal", "kind": "policy"}))["id"].clone()
+    };
+    check("hold", "holds_end_by_a_verdict_or_the_user", |lines| {
+        find(lines, json!({"noun": "hold", "state": "released"}))["by"] = Value::Null;
+    });
+    check("hold", "holds_end_by_a_verdict_or_the_user", |lines| {
+        find(lines, json!({"noun": "hold", "state": "released"}))["verdict"] = Value::Null;
+    });
+    check("hold", "holds_end_by_a_verdict_or_the_user", |lines| {
+        find(lines, json!({"noun": "hold", "state": "released"}))["moved"] = json!(1);
+    });
+    check("hold", "holds_end_by_a_verdict_or_the_user", |lines| {
+        // The model's word alone, against the words of the message.
+        let by = policy(lines);
+        let asked =
+            lines.iter_mut().find(|line| line["noun"] == "hold" && !line["asked"].is_null());
+        let asked = asked.unwrap();
+        (asked["by"], asked["moved"]) = (by, asked["asked"].clone());
+    });
+    check("hold", "holds_end_by_a_verdict_or_the_user", |lines| {
+        lines.retain(|line| line["t"] != "release");
+    });
+    check("hold", "holds_end_by_a_verdict_or_the_user", |lines| {
+        lines.retain(|line| line["noun"] != "hold" || line["state"] != "promoted");
+    });
+}
+
+#[test]
+fn a_hold_that_is_judged_by_a_run_that_has_not_read_it() {
+    check("hold", "holds_end_by_a_verdict_or_the_user", |lines| {
+        let hold = find(lines, json!({"noun": "hold", "state": "promoted"}))["event"].clone();
+        let id = hold.as_str().unwrap().to_owned();
+        for line in lines.iter_mut().filter(|line| line["kind"] == "tail") {
+            let text = line["text"].as_str().unwrap().replace(&id, "another");
+            line["text"] = json!(text);
+        }
+    });
+}
+
+#[test]
+fn control_that_nobody_wrote() {
+    check("hold", "control_is_written_by_user_or_policy", |lines| {
+        lines.retain(|line| line["t"] != "lift");
+    });
+    check("hold", "control_is_written_by_user_or_policy", |lines| {
+        find(lines, json!({"noun": "audit", "of": "pause"}))["by"] = Value::Null;
+    });
+    check("hold", "control_is_written_by_user_or_policy", |lines| {
+        find(lines, json!({"noun": "hold", "state": "promoted"}))["verdict"] = json!("not_a_stop");
+    });
+    check("shout", "control_is_written_by_user_or_policy", |lines| {
+        lines.retain(|line| line["t"] != "source");
+    });
+}
+
+#[test]
+fn a_look_that_is_not_taken_or_not_told() {
+    check("routine", "each_slot_fires_once", |lines| {
+        let slot = find(lines, json!({"noun": "check", "state": "unchanged"}))["id"].clone();
+        lines.retain(|line| line["id"] != slot);
+    });
+    check("routine", "each_slot_fires_once", |lines| {
+        find(lines, json!({"noun": "check", "state": "met"}))["state"] = json!("unchanged");
+    });
+    check("routine", "each_slot_fires_once", |lines| {
+        find(lines, json!({"noun": "check", "late": true}))["late"] = json!(false);
+    });
+    check("routine", "each_slot_fires_once", |lines| {
+        find(lines, json!({"noun": "check", "missed": 1}))["missed"] = json!(0);
+    });
+}

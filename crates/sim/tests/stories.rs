@@ -60,6 +60,13 @@ crashes! {
     crashes_beside_poison: "poison", 1, 2;
     crashes_around_a_stop: "stop", 1, 2;
     crashes_in_a_fortnight: "watch", 3, 22;
+    crashes_around_callbacks: "callbacks", 1, 2;
+    crashes_in_a_typhoon: "typhoon", 0, 1;
+    crashes_around_a_hold: "hold", 0, 1;
+    crashes_in_attribution_1: "attribution", 1, 4;
+    crashes_in_attribution_2: "attribution", 3, 4;
+    crashes_in_a_routine: "routine", 1, 2;
+    crashes_beside_letters_that_shout: "shout", 1, 2;
 }
 
 #[test]
@@ -97,7 +104,17 @@ fn long_soak() {
 #[test]
 fn the_same_seed_gives_the_same_trace_on_both_engines() {
     let Some(server) = testkit::postgres::TestPostgres::start_or_skip() else { return };
-    for (name, crash_at) in [("waits", vec![]), ("stop", vec![31])] {
+    let stories = [
+        ("waits", vec![]),
+        ("stop", vec![31]),
+        ("callbacks", vec![]),
+        ("typhoon", vec![40]),
+        ("hold", vec![]),
+        ("attribution", vec![]),
+        ("routine", vec![60]),
+        ("shout", vec![]),
+    ];
+    for (name, crash_at) in stories {
         let story = story(name);
         let hash = |faults: bool, seed: u64, postgres: Option<String>| {
             let (ran, failure) = crash::one(&story, seed, &crash_at, faults, postgres);
