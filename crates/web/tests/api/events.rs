@@ -65,11 +65,7 @@ fn the_chain_of_an_event_that_concerns_nothing_ends_in_a_note() {
                     anyone may have written it.";
     assert_eq!(
         words(&trace(&server, &device, &event)),
-        [
-            received,
-            "In no queue; the router has not looked at it.",
-            "Not handled yet.",
-        ]
+        [received, "In no queue; the router has not looked at it.", "Not handled yet.",]
     );
     server.runtime.block_on(router::pass(&server.cx)).expect("routed");
     let traced = trace(&server, &device, &event);
