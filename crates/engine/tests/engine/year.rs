@@ -464,7 +464,7 @@ impl Year {
             let cx = &self.talk().cx;
             now(cx.write(owner, move |cx, tx| engine::checker::record(cx, tx, &look, read)))
                 .unwrap();
-            let taken = self.looks.pop_front().expect("a look that should be taken");
+            let taken = self.looks.pop_front().unwrap();
             self.tally.looks += 1;
             if self.known_price.replace(self.price).is_some_and(|known| known != self.price) {
                 let key = (taken.routine, taken.slot);
@@ -619,7 +619,7 @@ fn live(place: &Place, seed: u64, dense: bool) -> Tally {
     if !dense {
         assert_eq!(year.tally.odd, place.odd, "the clock's changes are among the slots");
     }
-    println!("{} {}, seed {seed}: {:?}", place.zone, place.year, year.tally);
+    eprintln!("{} {}, seed {seed}: {:?}", place.zone, place.year, year.tally);
     year.tally
 }
 
