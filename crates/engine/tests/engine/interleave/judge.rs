@@ -51,7 +51,7 @@ impl Table {
 
     /// Every event of all cases has a disposition.
     pub(super) fn judge_all(&self) {
-        let unhandled = self.talk.read(|tx, owner| store::event::unhandled(tx, owner));
+        let unhandled = self.talk.read(store::event::unhandled);
         assert_eq!(unhandled, 0, "events without a disposition");
     }
 
@@ -69,7 +69,7 @@ impl Table {
 
     /// Since when an event counts for a wait: since its cause.
     fn since(&self, wait: &Wait) -> Timestamp {
-        let cause = wait.cause_event.expect("every run here has a cause");
+        let cause = wait.cause_event.unwrap();
         self.look(cause).event.received_at
     }
 
