@@ -5,7 +5,7 @@ mod view;
 use axum::Json as Sent;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
-use base::{Secret, SourceId};
+use base::{Secret, SourceId, Timestamp};
 use connect::source::{Config, webhook};
 use domain::state::SourceState;
 use engine::Context;
@@ -23,6 +23,7 @@ use crate::body::{Asked, Empty, Json, Named};
 use crate::hooks::{self, off_thread};
 use crate::idempotent::{Answer, Ask, Order, Outcome, target, write};
 use crate::problem::{Problem, sentence};
+use crate::secrets::{FORMER_MAX, Rotation};
 
 /// How long the former secret of a source stays valid after a change.
 const ROTATION_MS: u64 = 24 * 3_600_000;
@@ -237,6 +238,7 @@ pub(crate) struct RotateWrite {
 }
 
 /// Gives a webhook a new secret; the former one stays valid for a day, so that the sender can be told.
+/// The secret is kept before the request is on record, as [`add`] does.
 pub(crate) async fn rotate(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -248,6 +250,11 @@ pub(crate) async fn rotate(
     let Some(secret) = check_secret(&config, Some(&asked.secret))? else {
         return Err(Problem::bad("Only a webhook has a secret."));
     };
+    let rotation = match is_known(&app, &caller, asked.id).await? {
+        // What the first one did is on record, and may have been followed by another change.
+        true => None,
+        false => Some(keep(&app, id, &secret).await?),
+    };
     let ask =
         Ask { id: asked.id, operation: "rotate_source", target: target(id), content: Vec::new() };
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
@@ -255,21 +262,64 @@ pub(crate) async fn rotate(
         if now.state != SourceState::Active {
             return Ok(Outcome::Conflict("This source was removed; add another one.".into()));
         }
+        let Some(KeptSecret { former_until: until, .. }) = rotation else {
+            let forgotten = "The answer to this request is kept no longer; send it under a new id.";
+            return Ok(Outcome::Conflict(forgotten.into()));
+        };
         tx.audit(Some(device.principal), "rotate", id, None);
-        let until = tx.now().plus_ms(ROTATION_MS);
         let frame = json!({"id": id, "former_until": until, "seq": tx.seq()});
         Ok(Outcome::Done(Answer::plain(frame)))
     };
-    let answered = write(&app, caller, Order::InTurn, ask, work).await?;
-    let until = serde_json::from_value(answered.body["former_until"].clone())
-        .map_err(|error| Problem::from(store::StoreError::Corrupt(error.to_string())))?;
-    if answered.first {
-        let kept = app.web.secrets.clone();
-        off_thread(move || kept.rotate(id, &secret, until)).await?;
-    } else {
+    let answered = write(&app, caller, Order::InTurn, ask, work).await;
+    let certainly_not = match &answered {
+        Ok(answered) => !answered.first,
+        Err(problem) => problem.wrote_nothing(),
+    };
+    if certainly_not && rotation.is_some_and(|kept| kept.changed) {
+        let (kept, secret) = (app.web.secrets.clone(), secret.clone());
+        off_thread(move || kept.withdraw(id, &secret)).await?;
+    }
+    let answered = answered?;
+    if !answered.first {
         check_same(&app, id, &secret).await?;
     }
     Ok(Sent(answered.body))
+}
+
+/// Whether a request of this device's id was answered before.
+async fn is_known(app: &App, caller: &Caller, id: Uuid) -> Result<bool, Problem> {
+    let device = caller.device.id;
+    let read = move |tx: &mut Tx<'_>| store::device::request(tx, device, id);
+    Ok(app.web.cx.store.read(read).await?.is_some())
+}
+
+/// A new secret that is kept, and not on record yet.
+#[derive(Clone, Copy)]
+struct KeptSecret {
+    changed: bool,
+    former_until: Timestamp,
+}
+
+/// Keeps a new secret, before its record is made: after a crash in between, a repeat of the request
+/// finds it and makes the record; the other way round nobody would have it.
+async fn keep(app: &App, id: SourceId, secret: &Secret) -> Result<KeptSecret, Problem> {
+    let now = app.web.cx.clock.now();
+    let until = now.plus_ms(ROTATION_MS);
+    let (kept, secret) = (app.web.secrets.clone(), secret.clone());
+    match off_thread(move || kept.rotate(id, &secret, now, until)).await? {
+        Rotation::Newest { changed, former_until } => {
+            Ok(KeptSecret { changed, former_until: former_until.unwrap_or(now) })
+        }
+        Rotation::Former => Err(Problem::conflict(
+            "A newer secret has taken the place of this one. Nothing was changed; make another one with \
+             \"adjutant source rotate\".",
+        )),
+        Rotation::TooMany { until } => Err(Problem::conflict(format!(
+            "{FORMER_MAX} former secrets of this source are valid still, the first of them until {until}. \
+             Nothing was changed, since its sender may use any of them. Wait until then; if one of them \
+             has become known, remove the source and add it again."
+        ))),
+    }
 }
 
 /// The owner's source in use of this id.

@@ -186,6 +186,74 @@ fn after_a_change_both_secrets_are_good_for_a_day() {
     assert_eq!(server.post(&device.token, &path, &body).status, 400);
 }
 
+const OTHER_SECRET: &str = "whsec_MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
+
+#[test]
+fn no_change_of_a_secret_ends_one_that_the_sender_may_still_use() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let id = add(&server, &device, "shop", standard());
+    let path = format!("/v1/sources/{id}/rotate");
+    let rotate = |write: &str, secret: &str| {
+        server.post(&device.token, &path, &json!({"id": write, "secret": secret}))
+    };
+    let deliver = |name: &str, secret: &str| {
+        let ask = signed(&id, secret, name, server.clock_now(), &format!(r#"{{"n":"{name}"}}"#));
+        server.ask(&ask).status
+    };
+    let first = server.id();
+    assert_eq!(rotate(&first, NEW_SECRET).status, 200);
+    server.clock.advance_ms(3_600_000);
+    assert_eq!(rotate(&server.id(), OTHER_SECRET).status, 200);
+    let all = [SECRET, NEW_SECRET, OTHER_SECRET];
+    assert_eq!(all.map(|secret| deliver(&secret[6..12], secret)), [202, 202, 202]);
+    // A late repeat of the first change does not undo the second.
+    assert_eq!(rotate(&first, NEW_SECRET).status, 200);
+    let newest = server.secrets.read(id_of(&json!(id)), server.clock_now()).expect("secrets");
+    assert_eq!(newest[0].expose(), OTHER_SECRET);
+    // Nor does the second secret come back under another id.
+    let back = rotate(&server.id(), NEW_SECRET);
+    assert_eq!(back.status, 409);
+    assert!(back.detail().contains("newer secret"), "{back:?}");
+    let fourth = "whsec_MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=";
+    assert_eq!(rotate(&server.id(), fourth).status, 200);
+    let fifth = "whsec_MzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzM=";
+    let full = rotate(&server.id(), fifth);
+    assert_eq!(full.status, 409);
+    assert!(full.detail().contains("2026-12-01T08:00:00"), "{full:?}");
+    server.clock.advance_ms(23 * 3_600_000);
+    assert_eq!(rotate(&server.id(), fifth).status, 200);
+    assert_eq!(
+        [deliver("x", SECRET), deliver("y", NEW_SECRET), deliver("z", fifth)],
+        [401, 202, 202]
+    );
+}
+
+#[test]
+fn a_secret_that_could_not_be_kept_leaves_no_answer_behind() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let id = add(&server, &device, "shop", standard());
+    let path = format!("/v1/sources/{id}/rotate");
+    let body = json!({"id": server.id(), "secret": NEW_SECRET});
+    server.secrets.fill(true);
+    let failed = server.post(&device.token, &path, &body);
+    assert_eq!((failed.status, &failed.json()["written"]), (503, &json!("nothing")));
+    server.secrets.fill(false);
+    // The same request again does what the first could not.
+    assert_eq!(server.post(&device.token, &path, &body).status, 200);
+    let ask = signed(&id, NEW_SECRET, "msg_1", server.clock_now(), "{}");
+    assert_eq!(server.ask(&ask).status, 202);
+    // What the records refuse leaves no secret either.
+    let used = server.id();
+    let say = json!({"id": used, "text": "hello"});
+    assert_eq!(server.post(&device.token, "/v1/messages", &say).status, 202);
+    let other = json!({"id": used, "secret": OTHER_SECRET});
+    assert_eq!(server.post(&device.token, &path, &other).status, 409);
+    let kept = server.secrets.read(id_of(&json!(id)), server.clock_now()).expect("secrets");
+    assert_eq!(kept.iter().map(|kept| kept.expose()).collect::<Vec<_>>(), [NEW_SECRET, SECRET]);
+}
+
 #[test]
 fn a_removed_source_is_gone_with_its_secret_and_its_events_stay() {
     let server = Server::start();
