@@ -1,12 +1,13 @@
 //! Sources: which ways in there are, one more, one less, and whether one works (EVT-12, PRO-13).
 
+mod check;
 mod view;
 
 use axum::Json as Sent;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use base::{Secret, SourceId, Timestamp};
-use connect::source::{Config, webhook};
+use connect::source::Config;
 use domain::state::SourceState;
 use engine::Context;
 use engine::control::{self, Changed, NewSource};
@@ -29,8 +30,6 @@ use crate::secrets::{FORMER_MAX, Rotation};
 const ROTATION_MS: u64 = 24 * 3_600_000;
 /// How long a look at a source may take for `test`, within the time of an answer.
 const LOOK_MS: u64 = 8_000;
-/// Bytes of an address or path.
-const PLACE_BYTES_MAX: usize = 2_000;
 /// Sources in one answer.
 const SOURCES_MAX: i64 = 1_000;
 
@@ -73,9 +72,13 @@ pub(crate) async fn add(
     Json(asked): Json<SourceWrite>,
 ) -> Result<(StatusCode, Sent<Value>), Problem> {
     let SourceWrite { id, name, config, secret, every_ms, expect_ms } = asked;
-    let secret = check_secret(&config, secret.as_deref())?;
-    let every_ms = check_look(&app, &config, every_ms)?;
-    let kind = check_place(&config)?.to_owned();
+    control::check_source_name(&name).map_err(Problem::bad)?;
+    let secret = check::secret(&config, secret.as_deref())?;
+    check::time("every_ms", every_ms)?;
+    check::time("expect_ms", expect_ms)?;
+    let every_ms = check::look(&app, &config, every_ms)?;
+    let (kind, config) = check::place(&app, config).await?;
+    let kind = kind.to_owned();
     let config = serde_json::to_string(&config).map_err(|error| Problem::bad(error.to_string()))?;
     let new = NewSource { kind, name, config, every_ms, expect_ms };
     // Without the secret: not even a digest of it is kept.
@@ -133,71 +136,6 @@ async fn check_same(app: &App, source: SourceId, secret: &Secret) -> Result<(), 
     ))
 }
 
-fn check_secret(config: &Config, secret: Option<&str>) -> Result<Option<Secret>, Problem> {
-    let Config::Webhook { scheme, .. } = config else {
-        return match secret {
-            None => Ok(None),
-            Some(_) => Err(Problem::bad("Only a webhook has a secret; leave it out.")),
-        };
-    };
-    let missing = |_| Problem::bad("A webhook needs its secret; make one, or name the sender's.");
-    let secret = Secret::new(secret.unwrap_or_default()).map_err(missing)?;
-    webhook::check_secret(*scheme, &secret)
-        .map_err(|error| Problem::bad(sentence(&error.to_string())))?;
-    Ok(Some(secret))
-}
-
-/// How often a source is looked at: what is polled always, a webhook if it has an address for that.
-fn check_look(app: &App, config: &Config, every_ms: Option<u64>) -> Result<Option<u64>, Problem> {
-    let usual = Some(every_ms.unwrap_or(app.web.cx.limits.look_every_ms));
-    match config {
-        Config::Folder { .. } | Config::Feed { .. } | Config::Url { .. } => Ok(usual),
-        Config::Webhook { recheck: Some(_), .. } => Ok(usual),
-        Config::Webhook { recheck: None, .. } => match every_ms {
-            None => Ok(None),
-            Some(_) => Err(Problem::bad(
-                "A webhook is looked at only if config.recheck names an address; leave every_ms out.",
-            )),
-        },
-    }
-}
-
-/// The kind of a source whose place can be one.
-fn check_place(config: &Config) -> Result<&'static str, Problem> {
-    let is_address = |url: &str| {
-        let http = url.starts_with("http://") || url.starts_with("https://");
-        http && url.len() <= PLACE_BYTES_MAX && !url.contains(char::is_whitespace)
-    };
-    let wrong = || Problem::bad("Write the address as http://host/path or https://host/path.");
-    match config {
-        Config::Webhook { recheck, .. } => {
-            let fits = recheck.as_deref().is_none_or(is_address);
-            if fits { Ok("webhook") } else { Err(wrong()) }
-        }
-        Config::Folder { path } => {
-            let fits =
-                path.starts_with('/') && path.len() <= PLACE_BYTES_MAX && !path.contains('\0');
-            let absolute =
-                || Problem::bad("Write the folder as a whole path, such as /home/me/inbox.");
-            if fits { Ok("folder") } else { Err(absolute()) }
-        }
-        Config::Feed { url } => {
-            if is_address(url) {
-                Ok("feed")
-            } else {
-                Err(wrong())
-            }
-        }
-        Config::Url { url } => {
-            if is_address(url) {
-                Ok("url")
-            } else {
-                Err(wrong())
-            }
-        }
-    }
-}
-
 /// The client-made id of a removal.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -247,7 +185,7 @@ pub(crate) async fn rotate(
 ) -> Result<Sent<Value>, Problem> {
     let source = mine(&app, &caller, id).await?;
     let config: Config = config(&source)?;
-    let Some(secret) = check_secret(&config, Some(&asked.secret))? else {
+    let Some(secret) = check::secret(&config, Some(&asked.secret))? else {
         return Err(Problem::bad("Only a webhook has a secret."));
     };
     let rotation = match is_known(&app, &caller, asked.id).await? {
