@@ -4,7 +4,7 @@ use engine::world::{Found, Look};
 use serde_json::{Value, json};
 use web::secrets::Secrets as _;
 
-use crate::client::{Ask, Reply};
+use crate::client::{Ask, Half, Reply};
 use crate::hooks::{SECRET, add, listed, signed, standard};
 use crate::server::{Paired, Server, id_of};
 
@@ -316,6 +316,25 @@ fn a_secret_that_could_not_be_kept_leaves_no_answer_behind() {
     assert_eq!(server.post(&device.token, &path, &other).status, 409);
     let kept = server.secrets.read(id_of(&json!(id)), server.clock_now()).expect("secrets");
     assert_eq!(kept.iter().map(|kept| kept.expose()).collect::<Vec<_>>(), [NEW_SECRET, SECRET]);
+}
+
+#[test]
+fn a_secret_whose_change_the_records_refuse_is_forgotten_again() {
+    let server = Server::start();
+    let (phone, lost) = (server.device("phone"), server.device("lost"));
+    let id = add(&server, &phone, "shop", standard());
+    let body = json!({"id": server.id(), "secret": NEW_SECRET}).to_string();
+    // The token is let in before the body is asked for, and is none any more when it is written.
+    let ask = Ask::post(format!("/v1/sources/{id}/rotate"), &json!({}))
+        .token(&lost.token)
+        .header("expect", "100-continue")
+        .header("content-length", body.len().to_string());
+    let mut half = Half::open(server.address, &ask);
+    server.revoke(lost.id);
+    assert_eq!(half.finish(body.as_bytes()).status, 401);
+    let at = server.clock_now().plus_ms(25 * 3_600_000);
+    let kept = server.secrets.read(id_of(&json!(id)), at).expect("secrets");
+    assert_eq!(kept.iter().map(|kept| kept.expose()).collect::<Vec<_>>(), [SECRET]);
 }
 
 #[test]
