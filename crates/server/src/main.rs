@@ -6,6 +6,7 @@ mod config;
 mod demo;
 mod doctor;
 mod fake;
+mod listen;
 mod log;
 mod serve;
 mod world;

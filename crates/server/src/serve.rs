@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use crate::config::{Config, Database, Env, McpConfig, McpServer, ModelConfig, SearchProvider};
 use crate::demo::Stage;
+use crate::listen;
 
 /// Runs the server until it is told to stop. `stage` is set when the demo started it.
 pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()> {
@@ -61,8 +62,8 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
             "cannot listen on {at} ({error}); set another `listen` or stop what uses it"
         )
     })?;
-    let listen = listener.local_addr()?;
-    welcome(&cx, &config, owner.id, listen).await?;
+    let address = listener.local_addr()?;
+    welcome(&cx, &config, owner.id, address).await?;
 
     let (stopping, stop) = watch::channel(false);
     let hints = Arc::new(Hints::default());
@@ -73,13 +74,10 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
     let demo = stage.map(|stage| stage as Arc<dyn web::Demo>);
     let secrets = Arc::new(secrets);
     let (cx, data_dir) = (cx.clone(), config.data_dir.clone());
-    let state = web::WebState { cx, owner: owner.id, listen, data_dir, secrets, hints, demo };
+    let state =
+        web::WebState { cx, owner: owner.id, listen: address, data_dir, secrets, hints, demo };
     let router = web::router_until(state, stop.clone());
-    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
-        let mut stop = stop;
-        drop(stop.wait_for(|stop| *stop).await);
-    });
-    let serving = tokio::spawn(async move { serving.await });
+    let serving = tokio::spawn(listen::serve(listener, router, stop, listen::HEADER_MS));
     tokio::select! {
         told = told_to_stop() => told?,
         _ = &mut pump => anyhow::bail!("a stage of the engine died; see the log above"),
