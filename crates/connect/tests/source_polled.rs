@@ -128,9 +128,40 @@ async fn a_folder_is_read_in_bites() {
     polled.limits = SourceLimits { look_bytes_max: 1, ..SourceLimits::default() };
     polled.cursor = None;
     assert_eq!(polled.texts().await, texts(&["0"], true));
-    polled.limits.seen_max = 4;
-    let error = polled.try_look().await.unwrap_err();
-    assert!(error.to_string().contains("more than 4 files; move away"), "{error}");
+    fs::remove_dir_all(&path).unwrap();
+}
+
+/// A folder that is too full goes on with its newest files, and says so once.
+#[tokio::test]
+async fn of_too_many_files_the_newest_are_watched() {
+    let (path, mut polled) = folder("many");
+    polled.limits.seen_max = 3;
+    for n in 0..9_u8 {
+        aged(&path, &format!("{n}"), &[b'0' + n], 50_000 - u64::from(n));
+    }
+    let first = polled.cursor.clone();
+    let (found, more) = polled.texts().await;
+    assert_eq!((&found[1..], more), (["6", "7", "8"].map(str::to_owned).as_slice(), false));
+    assert!(found[0].contains("more than 3 files. Only the 3 that were changed last"), "{found:?}");
+    assert_eq!(polled.texts().await, texts(&[], false));
+    aged(&path, "new", b"new", 2_000);
+    assert_eq!(polled.texts().await, texts(&["new"], false));
+    // A lost commit says it with the same id.
+    let again = polled.cursor.clone();
+    let mut ids = Vec::new();
+    for cursor in [first.clone(), first] {
+        polled.cursor = cursor;
+        ids.push(polled.try_look().await.unwrap().items[0].external_id.clone());
+    }
+    assert_eq!(ids[0], ids[1]);
+    // Mended, and too full once more.
+    polled.cursor = again;
+    for n in 0..7_u8 {
+        fs::remove_file(path.join(format!("{n}"))).unwrap();
+    }
+    assert_eq!(polled.texts().await, texts(&[], false));
+    aged(&path, "newer", b"newer", 1_500);
+    assert_eq!(polled.texts().await.0.len(), 2);
     fs::remove_dir_all(&path).unwrap();
 }
 
@@ -161,6 +192,7 @@ async fn files_are_named_by_their_kind() {
     aged(&path, "4", b"text", 30_000);
     aged(&path, "5.bin", b"\xff\x00", 20_000);
     aged(&path, "6.txt", &[b'x'; 201], 10_000);
+    aged(&path, "7\u{202e}fdp\u{200b}.\u{7}txt", b"text", 5_000);
     let looked = polled.try_look().await.unwrap();
     let shown: Vec<(&str, &str)> =
         looked.items.iter().map(|i| (i.key.as_deref().unwrap(), i.media.as_str())).collect();
@@ -173,6 +205,7 @@ async fn files_are_named_by_their_kind() {
             ("4", "text/plain"),
             ("5.bin", "application/octet-stream"),
             ("6.txt", "text/plain"),
+            ("7fdp.txt", "text/plain"),
         ]
     );
     assert_eq!(looked.items[0].content, mail.as_bytes());
