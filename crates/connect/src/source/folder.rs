@@ -341,8 +341,6 @@ fn short(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
-
     use super::*;
 
     /// No right stops a test that runs as root, so the files named `locked` can not be opened here.
