@@ -48,6 +48,49 @@ pub fn settle(verdict: Verdict, sounds_like_stop: bool) -> Settlement {
     }
 }
 
+/// Words that mean more than one thing.
+const ALL: [&str; 12] = [
+    "all",
+    "everything",
+    "anything",
+    "every",
+    "else",
+    "both",
+    "全部",
+    "所有",
+    "一切",
+    "都",
+    "什么都",
+    "其他",
+];
+
+/// Whether a stop may be narrowed to one duty: the message speaks of that duty by a word of its title, and
+/// not of everything. The model names the duty; this is the second opinion that a release for all others
+/// needs, since stopping once too often is acceptable and failing to stop is not.
+pub fn narrows(message: &str, title: &str) -> bool {
+    let (message, title) = (message.to_lowercase(), title.to_lowercase());
+    let words = |text: &str| -> Vec<String> {
+        let parts = text.split(|c: char| !c.is_alphanumeric());
+        parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let said = words(&message);
+    let means_all = |word: &&str| match word.is_ascii() {
+        true => said.iter().any(|known| known == word),
+        false => message.contains(word),
+    };
+    !ALL.iter().any(|word| means_all(&word))
+        && words(&title).iter().any(|word| named(&message, &said, word))
+}
+
+/// Whether a word of a title is said: as a word of at least four letters, or by two Chinese characters.
+fn named(message: &str, said: &[String], word: &str) -> bool {
+    if word.is_ascii() {
+        return word.len() >= 4 && said.iter().any(|known| known == word);
+    }
+    let characters: Vec<char> = word.chars().collect();
+    characters.windows(2).any(|pair| message.contains(&pair.iter().collect::<String>()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +105,19 @@ mod tests {
             [[Settlement::Promote, Settlement::Release], [Settlement::Promote, Settlement::Ask],]
         );
         assert_eq!(Verdict::parse("stop"), Some(Verdict::Stop));
+    }
+
+    #[test]
+    fn a_stop_is_narrowed_only_to_what_the_message_names() {
+        let narrowed = [
+            ("don't book the hotel yet", "Kyoto hotel"),
+            ("先别订酒店", "香港酒店"),
+            ("STOP EVERYTHING about the hotel", "Kyoto hotel"),
+            ("停，酒店也都不要了", "香港酒店"),
+            ("stop", "Kyoto hotel"),
+            ("hold it", "It"),
+        ]
+        .map(|(message, title)| narrows(message, title));
+        assert_eq!(narrowed, [true, true, false, false, false, false]);
     }
 }

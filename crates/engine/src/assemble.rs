@@ -159,7 +159,10 @@ fn heading(tx: &mut OwnerTx<'_, '_>, session: &Session, event: &Event) -> Result
         EventKind::Webhook | EventKind::File | EventKind::FeedEntry | EventKind::PageChanged => {
             let source = store::source::get(tx, event.source)?;
             let of = |name: &str, value: &Option<String>| {
-                value.as_ref().map(|value| format!(", {name} {value}")).unwrap_or_default()
+                value
+                    .as_ref()
+                    .map(|value| format!(", {name} {}", quoted(value)))
+                    .unwrap_or_default()
             };
             format!(
                 "{} {} from outside through {}{}{}{}",
@@ -178,6 +181,14 @@ fn heading(tx: &mut OwnerTx<'_, '_>, session: &Session, event: &Event) -> Result
             format!("an event from outside ({}){why}", event.id)
         }
     })
+}
+
+/// A word of a sender's, such as a topic: in quotation marks, with every mark that could end them or the
+/// line escaped, so that it cannot be taken for words of the records.
+fn quoted(value: &str) -> String {
+    let plain = |c: char| !c.is_control() && !('\u{2028}'..='\u{202e}').contains(&c);
+    let value: String = value.chars().filter(|c| plain(*c)).take(200).collect();
+    serde_json::Value::from(value).to_string()
 }
 
 /// Why an event is this lane's, by the links that the router wrote.

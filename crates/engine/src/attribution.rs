@@ -14,7 +14,7 @@ use store::{OwnerTx, Result};
 use crate::pump::each;
 use crate::router::{self, Lane, deliver, unclaimed};
 use crate::world::within;
-use crate::{Context, assemble, notice};
+use crate::{Context, assemble, control, notice};
 
 const BATCH: i64 = 16;
 /// Bytes of an event's text that the small model reads.
@@ -24,6 +24,9 @@ const ANSWER_TOKENS_MAX: u32 = 64;
 
 /// Asks about what waits. `true`: there may be more.
 pub async fn pass(cx: &Context) -> Result<bool> {
+    if control::is_stopped(cx).await? {
+        return Ok(false);
+    }
     let now = cx.clock.now();
     let found = cx.store.read(move |tx| store::work_item::attributing(tx, now, BATCH)).await?;
     let more = found.len() as i64 == BATCH;

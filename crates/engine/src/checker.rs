@@ -14,7 +14,7 @@ use store::{OwnerTx, Result, StoreError};
 use crate::pump::each;
 use crate::timer::announce;
 use crate::world::{Call, Health, Read};
-use crate::{Context, assemble, notice};
+use crate::{Context, assemble, control, notice, tools};
 
 const BATCH: i64 = 16;
 /// Looks that fail before the agent is told that it cannot be read.
@@ -22,6 +22,9 @@ const TRIES: u32 = 3;
 
 /// Takes the looks that are due. `true`: there may be more.
 pub async fn pass(cx: &Context) -> Result<bool> {
+    if control::is_stopped(cx).await? {
+        return Ok(false);
+    }
     let now = cx.clock.now();
     let found = cx.store.read(move |tx| store::check::due(tx, now, BATCH)).await?;
     let more = found.len() as i64 == BATCH;
@@ -44,7 +47,7 @@ pub struct Look {
 
 /// The look, if it is still to be taken. One whose schedule ended meanwhile ends with it.
 pub async fn claim(cx: &Context, owner: OwnerId, id: CheckId) -> Result<Option<Look>> {
-    cx.write(owner, move |_, tx| {
+    cx.write(owner, move |cx, tx| {
         let run = store::check::get(tx, id)?;
         if run.state != CheckState::Due {
             return Ok(None);
@@ -54,7 +57,13 @@ pub async fn claim(cx: &Context, owner: OwnerId, id: CheckId) -> Result<Option<L
             store::check::end(tx, id, CheckState::Unchanged, None)?;
             return Ok(None);
         }
-        Ok(Some(Look { id, check: spec(tx, &schedule)? }))
+        let check = spec(tx, &schedule)?;
+        let needs = cx.world.needs(&check.tool, &check.arguments).unwrap_or_default();
+        if let Some(refusal) = tools::way_round(cx, tx, &check.tool, &needs)? {
+            failed(cx, tx, &run, &schedule, &refusal)?;
+            return Ok(None);
+        }
+        Ok(Some(Look { id, check }))
     })
     .await
 }
@@ -65,18 +74,13 @@ fn spec(tx: &mut OwnerTx<'_, '_>, schedule: &Schedule) -> Result<Check> {
     serde_json::from_slice(&bytes).map_err(|e| StoreError::Corrupt(e.to_string()))
 }
 
-/// Reads. What the person confirmed on the card is granted, so its ids count as issued.
+/// Reads. The card showed the tool and all its arguments, so the person's tap issued the ids in them.
 pub async fn perform(cx: &Context, look: &Look) -> std::result::Result<Read, String> {
     let Check { tool, arguments, .. } = &look.check;
     let issued = cx.world.needs(tool, arguments)?;
     let call = Call { tool: tool.clone(), arguments: arguments.clone(), issued };
     let limit = std::time::Duration::from_millis(cx.limits.tool_call_ms);
-    let read = cx.world.read(call, limit).await;
-    match &read.health {
-        Some(Health::Works { .. }) => Ok(read),
-        // A failure is a text; what it says is for people.
-        Some(Health::Broken { .. }) | None => Err(read.text),
-    }
+    Ok(cx.world.read(call, limit).await)
 }
 
 /// Compares and decides whether anybody is woken.
@@ -96,6 +100,13 @@ pub fn record(
         Err(why) => return failed(cx, tx, &run, &schedule, &why),
     };
     notice::health(cx, tx, read.health.as_ref())?;
+    match &read.health {
+        Some(Health::Works { .. }) => {}
+        // A failure is a text; what it says is for people.
+        Some(Health::Broken { .. }) | None => {
+            return failed(cx, tx, &run, &schedule, &read.text);
+        }
+    }
     let last = match schedule.check_last {
         Some(body) => Some(store::event::body_text(tx, body)?),
         None => None,

@@ -24,9 +24,10 @@ use crate::setup::{self, Offer, session};
 use crate::{Context, tools};
 
 pub use duty::{resume, stop};
+pub(crate) use holds::is_stopped;
 pub use holds::{lift, pause, promote, release, system_stop};
 pub use settings::{Settings, settings};
-pub use sources::{NewSource, add_source, remove_source};
+pub use sources::{NewSource, SOURCE_MS, add_source, check_source_name, remove_source};
 
 /// What came of a decision.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,13 +1,13 @@
 //! Holds: placed by each message of the user, settled by the policy once the model has read it (QUE-09..12).
 
 use base::{DutyId, EventId, HoldId, PauseId, PrincipalId};
-use domain::hold::{Settlement, Verdict, settle};
-use domain::state::{HoldState, PauseState};
+use domain::hold::{Settlement, Verdict, narrows, settle};
+use domain::state::{DutyState, HoldState, PauseState};
 use domain::stop::{StopCheck, stop_check};
 use domain::words::Notice;
 use store::hold::{Hold, Pause};
 use store::owner::PrincipalKind;
-use store::{OwnerTx, Result};
+use store::{OwnerTx, Result, StoreError};
 
 use crate::notice::{self, About};
 use crate::worker::Work;
@@ -55,14 +55,18 @@ pub(crate) fn judge(
     if holds.is_empty() {
         return Ok("No message of this turn holds anything back; nothing was changed.".into());
     }
-    if let Some(id) = duty
-        && !store::duty::all(tx, owner, i64::MAX)?.iter().any(|duty| duty.id == id)
-    {
-        return Ok(format!(
-            "There is no duty {id}. read_records with what=duties lists them; leave duty out if the \
-             person means everything."
-        ));
-    }
+    let meant = match duty {
+        None => None,
+        Some(id) => match in_force(tx, id)? {
+            Some(title) => Some((id, title)),
+            None => {
+                return Ok(format!(
+                    "There is no duty {id} in force. read_records with what=duties lists them; leave duty \
+                     out if the person means everything."
+                ));
+            }
+        },
+    };
     let policy = store::owner::principal(tx, owner, PrincipalKind::Policy)?.id;
     let mut said = Vec::new();
     for hold in holds {
@@ -75,11 +79,20 @@ pub(crate) fn judge(
         };
         said.push(match settle(verdict, sounds_like_stop) {
             Settlement::Promote => {
+                let narrowed = meant.as_ref().filter(|(_, title)| narrows(&text, title));
+                let duty = narrowed.map(|(id, _)| *id);
                 let pause = pause(cx, tx, policy, duty)?;
                 store::hold::end(tx, hold.id, HoldState::Promoted, policy, Some(pause))?;
-                match duty {
-                    Some(id) => format!("Paused: nothing is done for duty {id} until the person lifts it."),
-                    None => "Paused: nothing is done for any duty until the person lifts it.".into(),
+                match (duty, &meant) {
+                    (Some(id), _) => {
+                        format!("Paused: nothing is done for duty {id} until the person lifts it.")
+                    }
+                    (None, Some(_)) => "Paused: nothing is done for any duty until the person lifts it, \
+                                        since the message does not name that one alone."
+                        .into(),
+                    (None, None) => {
+                        "Paused: nothing is done for any duty until the person lifts it.".into()
+                    }
                 }
             }
             Settlement::Release => {
@@ -96,6 +109,18 @@ pub(crate) fn judge(
     }
     said.dedup();
     Ok(said.join("\n"))
+}
+
+/// The title of a duty that a pause can be about.
+fn in_force(tx: &mut OwnerTx<'_, '_>, id: DutyId) -> Result<Option<String>> {
+    let owner = tx.owner();
+    let duty = match store::duty::get(tx, owner, id) {
+        Ok(duty) if duty.state != DutyState::Closed => duty,
+        Ok(_) | Err(StoreError::Missing(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let version = store::duty::version(tx, duty.id)?;
+    assemble::draft(tx, &version).map(|draft| Some(draft.title))
 }
 
 /// Asks the person, once.

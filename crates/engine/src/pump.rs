@@ -14,7 +14,9 @@ use tokio::task::JoinSet;
 
 use crate::sweeper::Stopped;
 use crate::worker::{self, Action, Recorded, Work};
-use crate::{Context, attribution, checker, delivery, router, sweeper, timer, tools, watcher};
+use crate::{
+    Context, attribution, checker, control, delivery, router, sweeper, timer, tools, watcher,
+};
 
 /// Hints to the stages that there may be something to do.
 #[derive(Debug, Default)]
@@ -163,7 +165,9 @@ async fn hire(cx: &Context, crew: &Arc<Crew>, hints: &Arc<Hints>) -> Result<bool
     let merged = now.minus_ms(cx.limits.merge_ms);
     let found =
         cx.store.read(move |tx| store::session::claimable(tx, now, now, merged, limit)).await?;
-    for claimable in found {
+    // While the operator has stopped everything, only a person who speaks is answered.
+    let stopped = control::is_stopped(cx).await?;
+    for claimable in found.into_iter().filter(|claimable| claimable.person || !stopped) {
         let room = cx.limits.workers + usize::from(claimable.person);
         {
             let mut held = crew.held();

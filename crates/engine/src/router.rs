@@ -4,7 +4,7 @@
 use base::{DutyId, EventId, Id as _, SessionId, WorkItemId};
 use domain::event::{Arrival, Class, Dial, EventKind, Found, How, Mode, Placement, Route, Trust};
 use domain::event::{covers, place};
-use domain::state::{DutyState, WaitState, WorkItemState};
+use domain::state::{WaitState, WorkItemState};
 use store::event::Event;
 use store::link::Link;
 use store::owner::Owner;
@@ -18,7 +18,7 @@ use crate::pump::each;
 
 const BATCH: i64 = 64;
 /// Duties that the small model may choose among; an owner with more has the newest asked about.
-const CANDIDATES_MAX: usize = 20;
+const CANDIDATES_MAX: i64 = 20;
 
 /// Routes what nobody has routed. `true`: there may be more.
 pub async fn pass(cx: &Context) -> Result<bool> {
@@ -50,7 +50,8 @@ pub fn route(cx: &Context, tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result
             Some(key) => store::wait::ended(tx, event.kind.word(), key)?.is_some(),
             None => false,
         },
-        candidates: candidates(tx)?.len(),
+        // Who has a lane needs no candidates.
+        candidates: if lanes.is_empty() { candidates(tx)?.len() } else { 0 },
         dial: owner.dial,
     };
     match place(found) {
@@ -123,11 +124,7 @@ fn subscribed(tx: &mut OwnerTx<'_, '_>, event: &Event) -> Result<Vec<Lane>> {
 /// The duties that an event might concern: those in force, the newest last.
 pub(crate) fn candidates(tx: &mut OwnerTx<'_, '_>) -> Result<Vec<store::duty::Duty>> {
     let owner = tx.owner();
-    let mut duties = store::duty::all(tx, owner, i64::MAX)?;
-    duties.retain(|duty| duty.state == DutyState::Active);
-    duties.sort_by_key(|duty| (duty.created_at, duty.id));
-    let older = duties.len().saturating_sub(CANDIDATES_MAX);
-    Ok(duties.split_off(older))
+    store::duty::active(tx, owner, CANDIDATES_MAX)
 }
 
 /// Routes what is not from outside: a message, a timer, a decision, an event of another lane.

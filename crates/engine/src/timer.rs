@@ -13,6 +13,7 @@ use store::schedule::{RunMissed, Schedule};
 use store::{OwnerTx, Result, StoreError};
 
 use crate::intake::{Content, Incoming, accept};
+use crate::pump::each;
 use crate::{Context, notice, router};
 
 const BATCH: i64 = 64;
@@ -30,19 +31,14 @@ pub async fn pass(cx: &Context) -> Result<bool> {
             ))
         })
         .await?;
-    for (owner, id) in &schedules {
-        let id = *id;
-        cx.write(*owner, move |cx, tx| fire(cx, tx, id)).await?;
-    }
-    for (owner, id) in &waits {
-        let id = *id;
-        cx.write(*owner, move |cx, tx| time_out(cx, tx, id)).await?;
-    }
-    for (owner, id) in &proposals {
-        let id = *id;
-        cx.write(*owner, move |cx, tx| expire(cx, tx, id)).await?;
-    }
     let most = schedules.len().max(waits.len()).max(proposals.len());
+    // One that cannot be read leaves all others their time.
+    let fired =
+        each(schedules, |(owner, id)| cx.write(owner, move |cx, tx| fire(cx, tx, id))).await;
+    let met = each(waits, |(owner, id)| cx.write(owner, move |cx, tx| time_out(cx, tx, id))).await;
+    let over =
+        each(proposals, |(owner, id)| cx.write(owner, move |cx, tx| expire(cx, tx, id))).await;
+    fired.and(met).and(over)?;
     Ok(most as i64 == BATCH)
 }
 

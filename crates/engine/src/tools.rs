@@ -21,7 +21,7 @@ use crate::worker::Work;
 use crate::world::{Call, Level, Need, Read};
 use crate::{Context, hold, notice};
 
-pub(crate) use objects::{issue_urls, of_delegation};
+pub(crate) use objects::{issue_urls, of_delegation, way_round};
 
 /// What a call needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,7 +144,8 @@ pub(crate) fn record(
         }
         Done::Record(intent) => intent,
     };
-    let mut level = None;
+    // What was said outside stays of the outside, also when a record repeats it (DESIGN 9).
+    let (mut level, mut trust) = (None, Trust::System);
     let text = match intent {
         Intent::SendToUser { text } => {
             let id = notice::agent(cx, tx, &work.run, &call.id, text, work.late)?;
@@ -155,21 +156,28 @@ pub(crate) fn record(
             let verdict = if stop { Verdict::Stop } else { Verdict::NotAStop };
             hold::judge(cx, tx, work, verdict, duty)?
         }
-        Intent::NoteSituation { note } => situation::note(cx, tx, work, call, note)?,
+        Intent::NoteSituation { note } => {
+            trust = Trust::Outside;
+            situation::note(cx, tx, work, call, note)?
+        }
         Intent::ProposeDuty { draft } => propose::duty(cx, tx, work, call, &draft)?,
         Intent::ProposeRoutine { draft } => propose::routine(cx, tx, work, call, &draft)?,
         Intent::ProposeClose { duty, reason } => propose::close(cx, tx, work, call, duty, reason)?,
         Intent::RegisterWait { kind, key, due_at } => {
-            waits::register(cx, tx, work, call, waits::Awaited { kind, key, due_at })?.said()
+            let awaited = waits::Awaited { kind, key, due_at };
+            let registered = waits::register(cx, tx, work, call, awaited)?;
+            trust = registered.trust();
+            registered.said()
         }
-        Intent::CancelWait { wait } => waits::cancel(tx, wait)?,
+        Intent::CancelWait { wait } => waits::cancel(tx, work, wait)?,
         Intent::ReadRecords { what } => {
             level = Some(Level::Records);
+            trust = records::trust(what);
             records::read(tx, what)?
         }
         Intent::ToolSchema { name } | Intent::CallTool { name, .. } => {
             return Err(StoreError::Corrupt(format!("{name} was to be performed, not recorded")));
         }
     };
-    Ok(Written { level, ..own(text) })
+    Ok(Written { text, trust, level, why: None })
 }

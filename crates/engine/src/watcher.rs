@@ -11,7 +11,7 @@ use store::{OwnerTx, Result, Tx};
 use crate::intake::{Receipt, accept, from_source};
 use crate::pump::each;
 use crate::world::{Look, within};
-use crate::{Context, notice};
+use crate::{Context, control, notice};
 
 const BATCH: i64 = 16;
 /// Looks in a row that fail before the user is told.
@@ -19,6 +19,9 @@ const FAULT_AFTER: u32 = 3;
 
 /// Looks at what is due. `true`: there may be more.
 pub async fn pass(cx: &Context) -> Result<bool> {
+    if control::is_stopped(cx).await? {
+        return Ok(false);
+    }
     let now = cx.clock.now();
     let found = cx.store.read(move |tx| store::source::due(tx, now, BATCH)).await?;
     let more = found.len() as i64 == BATCH;

@@ -122,7 +122,7 @@ async fn ask_server(
     };
     let Err(error) = done else { return Ok(Exit::Ok) };
     let (exit, name) = error.class();
-    if exit != Exit::Ok {
+    if exit != Exit::Ok && !error.is_shown() {
         if json {
             let line = serde_json::json!({"error": name, "detail": error.to_string()});
             screen.result(&line, "").ok();

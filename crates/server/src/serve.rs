@@ -72,7 +72,8 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
     }
     let demo = stage.map(|stage| stage as Arc<dyn web::Demo>);
     let secrets = Arc::new(secrets);
-    let state = web::WebState { cx: cx.clone(), owner: owner.id, listen, secrets, hints, demo };
+    let (cx, data_dir) = (cx.clone(), config.data_dir.clone());
+    let state = web::WebState { cx, owner: owner.id, listen, data_dir, secrets, hints, demo };
     let router = web::router_until(state, stop.clone());
     let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
         let mut stop = stop;

@@ -79,7 +79,8 @@ async fn source(
         SourceCommand::Test(args) => sources::test(client, &args.name, screen).await,
         SourceCommand::Rotate(args) => {
             let secret = sources::secret_file(args.secret_file.as_deref())?;
-            sources::rotate(client, &args.name, secret, screen).await
+            let repeat = Repeat { id: args.repeat.id, wait_s: args.repeat.wait };
+            sources::rotate(client, &args.name, secret, repeat, screen).await
         }
         SourceCommand::Remove(args) => sources::remove(client, &args.name, screen).await,
     }

@@ -65,6 +65,8 @@ record! {
 statements! { "duty":
     INSERT = insert Duty, "";
     BY_ID = hot select Duty, "WHERE id = $1";
+    ACTIVE = hot select Duty, "WHERE owner = $1 AND state = 'active' AND state <> 'closed'
+        ORDER BY created_at DESC, id DESC LIMIT $2";
     OF_OWNER = hot select Duty, "WHERE owner = $1 ORDER BY created_at, id LIMIT $2";
     OF_SESSION = hot select Duty, "WHERE session = $1";
     MOVE = "UPDATE duty SET state = $2, moved_at = $3 WHERE id = $1 AND state = $4";
@@ -93,6 +95,13 @@ pub fn get(tx: &mut Tx<'_>, owner: OwnerId, id: DutyId) -> Result<Duty> {
 /// The duty whose lane this is.
 pub fn of_session(tx: &mut Tx<'_>, session: SessionId) -> Result<Option<Duty>> {
     tx.one(&OF_SESSION, params![session])
+}
+
+/// The newest of an owner's duties in force, oldest of them first.
+pub fn active(tx: &mut Tx<'_>, owner: OwnerId, limit: i64) -> Result<Vec<Duty>> {
+    let mut duties: Vec<Duty> = tx.all(&ACTIVE, params![owner, limit])?;
+    duties.reverse();
+    Ok(duties)
 }
 
 /// An owner's duties, oldest first.

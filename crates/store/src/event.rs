@@ -141,6 +141,12 @@ pub fn body_text(tx: &mut Tx<'_>, id: BodyId) -> Result<String> {
     Ok(bytes.map_or_else(|| "(erased)".into(), |b| String::from_utf8_lossy(&b).into_owned()))
 }
 
+/// The trust that a content was stored with.
+pub fn trust(tx: &mut Tx<'_>, id: BodyId) -> Result<Trust> {
+    let body: Body = tx.one(&BODY, params![id])?.ok_or(StoreError::Missing("body"))?;
+    Ok(body.trust)
+}
+
 /// Erases content; records, digests and the audit chain stay.
 pub fn erase_body(tx: &mut OwnerTx<'_, '_>, id: BodyId) -> Result<bool> {
     let (owner, now) = (tx.owner(), tx.now());

@@ -160,10 +160,11 @@ pub(crate) struct StopWrite {
     stopped: bool,
 }
 
-/// Stops everything of every owner, or lets it go on. The installation's row is locked before any
-/// owner's, so the request goes on record first, with the token checked, and the switch is turned after
-/// it. A stop is turned again when it is asked again; an end counts once, so that a late repeat of it
-/// does not undo a newer stop.
+/// Stops everything of every owner, or lets it go on. The switch is turned and the request put on record
+/// in one transaction, so that an answer is kept of what was done and of nothing else. The installation's
+/// row is taken after the owner's here; nothing that holds it waits for an owner's. A stop is turned again
+/// when it is asked again; an end that was done counts once, so that a late repeat of it does not undo a
+/// newer stop.
 pub(crate) async fn system_stop(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -174,13 +175,14 @@ pub(crate) async fn system_stop(
     let ask = Ask { id: asked.id, operation: "system_stop", target: None, content: vec![content] };
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         let owner = tx.owner();
+        store::hold::system_stop(tx, stopped)?;
         tx.changed(owner);
         let verb = if stopped { "system_stop" } else { "system_go_on" };
         tx.audit(Some(device.principal), verb, owner, None);
         Ok(Outcome::Done(Answer::plain(json!({"seq": tx.seq()}))))
     };
     let answered = write(&app, caller, Order::First, ask, work).await?;
-    if stopped || answered.first {
+    if stopped && !answered.first {
         control::system_stop(&app.web.cx, stopped).await?;
     }
     let now = app.web.cx.store.read(store::hold::is_stopped).await?;

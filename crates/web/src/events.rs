@@ -22,8 +22,37 @@ pub(crate) struct Part {
 }
 
 const USUAL: u32 = 50;
-/// Events of one instant are never parted; one look brings no more than this many.
+/// Events of one instant that are looked through for where a page ended.
 const SAME_TIME_MAX: i64 = 4_096;
+
+/// Where a page ends: an instant, and if events of that instant are on it, the last of them. As text
+/// `2026-11-30T08:00:00Z` or `2026-11-30T08:00:00Z,ID`.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    at: Timestamp,
+    event: Option<EventId>,
+}
+
+impl Place {
+    fn read(text: &str) -> std::result::Result<Self, Problem> {
+        let (at, event) = match text.split_once(',') {
+            Some((at, event)) => (at, Some(event)),
+            None => (text, None),
+        };
+        let at = Timestamp::parse(at).map_err(|error| Problem::bad(format!("before: {error}.")))?;
+        let wrong = |_| Problem::bad("before: write a time, or what the last page gave as before.");
+        let event = event.map(base::parse_id::<EventId>).transpose().map_err(wrong)?;
+        Ok(Place { at, event })
+    }
+
+    /// Whether an event stands behind it, in the order of the list.
+    fn is_before(&self, event: &Event) -> bool {
+        match self.event {
+            Some(last) => (event.received_at, event.id) < (self.at, last),
+            None => event.received_at < self.at,
+        }
+    }
+}
 
 /// Events, newest first. `before` in the answer is what to ask for next.
 pub(crate) async fn list(
@@ -32,15 +61,15 @@ pub(crate) async fn list(
     Asked(part): Asked<Part>,
 ) -> std::result::Result<Json<Value>, Problem> {
     let limit = check_limit(part.limit, USUAL)?;
-    let before = match part.before.as_deref().map(Timestamp::parse) {
-        None => Timestamp::from_micros(i64::MAX),
-        Some(Ok(before)) => before,
-        Some(Err(error)) => return Err(Problem::bad(format!("before: {error}."))),
+    let before = match part.before.as_deref() {
+        None => Place { at: Timestamp::from_micros(i64::MAX), event: None },
+        Some(text) => Place::read(text)?,
     };
     let owner = caller.device.owner;
     let read = move |tx: &mut Tx<'_>| {
         let (events, more) = newest(tx, owner, before, limit)?;
-        let next = events.last().filter(|_| more).map(|event| event.received_at);
+        let last = events.last().filter(|_| more);
+        let next = last.map(|event| format!("{},{}", event.received_at, event.id));
         let shown: Vec<Value> =
             events.iter().map(|event| view(tx, event)).collect::<Result<_>>()?;
         Ok(json!({"events": shown, "before": next, "more": more}))
@@ -48,22 +77,26 @@ pub(crate) async fn list(
     Ok(Json(app.web.cx.store.read(read).await?))
 }
 
-/// `limit` events or a few more: those of one instant are not parted, since a client asks on by time.
+/// `limit` events, and whether there are more.
 fn newest(
     tx: &mut Tx<'_>,
     owner: OwnerId,
-    before: Timestamp,
+    before: Place,
     limit: i64,
 ) -> Result<(Vec<Event>, bool)> {
-    let most = limit.saturating_add(SAME_TIME_MAX);
-    let mut events = store::event::recent(tx, owner, before, most)?;
-    let at = usize::try_from(limit).unwrap_or(usize::MAX);
-    let Some(last) = at.checked_sub(1).and_then(|at| events.get(at)).map(|e| e.received_at) else {
-        return Ok((events, false));
+    let (until, most) = match before.event {
+        // The instant itself once more, as events of it may be left.
+        Some(_) => {
+            let next = before.at.micros().saturating_add(1);
+            (Timestamp::from_micros(next), limit.saturating_add(SAME_TIME_MAX))
+        }
+        None => (before.at, limit.saturating_add(1)),
     };
-    let whole = events.iter().take_while(|event| event.received_at >= last).count();
-    let more = whole < events.len();
-    events.truncate(whole);
+    let mut events = store::event::recent(tx, owner, until, most)?;
+    events.retain(|event| before.is_before(event));
+    let at = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = events.len() > at;
+    events.truncate(at);
     Ok((events, more))
 }
 

@@ -7,7 +7,8 @@
 
 mod sample;
 
-use std::sync::PoisonError;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -29,6 +30,10 @@ pub(crate) use sample::{Sample, request as sample_request};
 
 /// How soon a sender may come again when too much waits for the router.
 const BACKLOG_RETRY_S: u32 = 30;
+/// Bodies of one source that may be under way at once.
+const BODIES_MAX: usize = 8;
+/// How long a body may take.
+const BODY_MS: u64 = 5_000;
 
 /// Takes a delivery in. 202: stored now; 200: the same was stored before.
 pub(crate) async fn take(
@@ -80,7 +85,9 @@ async fn deliver(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let body = read(body, webhook::BODY_BYTES_MAX).await?;
+    let place = Place::take(&app.hooks_of, source.id)?;
+    let body = in_time(read(body, webhook::BODY_BYTES_MAX)).await?;
+    drop(place);
     let secrets = secrets(app, source.id).await?;
     let item = checked(app, source, &secrets, &parts.headers, &body)?;
     if is_sample {
@@ -106,6 +113,54 @@ async fn deliver(
             "Too much waits to be looked at. Nothing was stored; send it again later.",
             BACKLOG_RETRY_S,
         )),
+    }
+}
+
+/// A body that comes too slowly takes a place from the others.
+async fn in_time(
+    reading: impl Future<Output = Result<Vec<u8>, Problem>>,
+) -> Result<Vec<u8>, Problem> {
+    let limit = std::time::Duration::from_millis(BODY_MS);
+    tokio::time::timeout(limit, reading).await.unwrap_or_else(|_| {
+        Err(Problem::not_done(format!(
+            "The body did not come within {} s. Nothing was stored; send it again.",
+            BODY_MS / 1_000
+        )))
+    })
+}
+
+/// How many bodies of each source are under way.
+pub(crate) type PlacesTaken = Mutex<BTreeMap<SourceId, usize>>;
+
+/// A place among the bodies of one source, so that its sender takes none of the others'.
+struct Place<'a> {
+    taken: &'a PlacesTaken,
+    source: SourceId,
+}
+
+impl<'a> Place<'a> {
+    fn take(taken: &'a PlacesTaken, source: SourceId) -> Result<Self, Problem> {
+        let mut places = taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = places.entry(source).or_default();
+        if *count >= BODIES_MAX {
+            return Err(Problem::not_done(
+                "Too many deliveries of this source at once. Nothing was stored; send it again.",
+            ));
+        }
+        *count += 1;
+        Ok(Place { taken, source })
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut places = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = places.get_mut(&self.source) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                places.remove(&self.source);
+            }
+        }
     }
 }
 
@@ -159,4 +214,26 @@ fn checked(
     let now = app.web.cx.clock.now();
     webhook::verify(scheme, secrets, &headers, body, now, key.as_deref(), topic.as_deref())
         .map_err(|error| Problem::of_hook(error.status(), &error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_never_ends_is_given_up_and_its_place_is_free_again() {
+        let taken = PlacesTaken::default();
+        let source: SourceId = base::IdSource::new([3; 32]).next(base::Timestamp::from_micros(0));
+        let places: Vec<_> = (0..BODIES_MAX).map(|_| Place::take(&taken, source)).collect();
+        assert!(places.iter().all(Result::is_ok));
+        let full = Place::take(&taken, source).err().expect("no place");
+        assert_eq!(full.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let begun = tokio::time::Instant::now();
+        let slow = in_time(std::future::pending()).await.expect_err("given up");
+        assert_eq!((slow.status(), slow.wrote_nothing()), (StatusCode::SERVICE_UNAVAILABLE, true));
+        assert_eq!(begun.elapsed().as_millis(), u128::from(BODY_MS));
+        drop(places);
+        assert!(taken.lock().expect("no panic").is_empty());
+        assert!(Place::take(&taken, source).is_ok());
+    }
 }

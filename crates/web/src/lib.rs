@@ -57,6 +57,8 @@ pub struct WebState {
     /// The address that the server listens on, with the port it really has: Host and Origin are
     /// checked against it.
     pub listen: SocketAddr,
+    /// The folder of this installation's own data, which no source may watch.
+    pub data_dir: std::path::PathBuf,
     /// The secrets of sources.
     pub secrets: Arc<dyn secrets::Secrets>,
     /// The stages are told here of what is accepted without the owner's lock.
@@ -88,6 +90,8 @@ struct Shared {
     web: WebState,
     requests: Semaphore,
     hooks: Semaphore,
+    /// Held for a count only.
+    hooks_of: hooks::PlacesTaken,
     /// Deliveries to addresses that are no webhook's. Held for an addition only.
     unknown: Mutex<Unknown>,
     streams: Arc<Semaphore>,
@@ -102,6 +106,7 @@ impl Shared {
             web,
             requests: Semaphore::new(REQUESTS_MAX),
             hooks: Semaphore::new(HOOKS_MAX),
+            hooks_of: hooks::PlacesTaken::default(),
             unknown: Mutex::default(),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             tries: Mutex::default(),

@@ -1,6 +1,7 @@
 //! The secrets of sources, apart from the records: in files that only this user can read.
 //!
-//! A source has one secret, or two for a day while its sender is given the new one. Absent here: any
+//! A source has one secret, and for a day after a change the former one too, since its sender must be
+//! told first; of several changes in a day all of these, up to a bound. Absent here: any
 //! answer that holds one. What is kept is read by the check of a signature and by nothing else.
 
 use std::collections::BTreeMap;
@@ -36,12 +37,44 @@ pub trait Secrets: Send + Sync {
     fn read(&self, source: SourceId, now: Timestamp) -> Result<Vec<Secret>>;
     /// Keeps the first secret of a source, or takes the place of all of them.
     fn put(&self, source: SourceId, secret: &Secret) -> Result<()>;
-    /// Makes `secret` the newest; what was newest stays valid until `until`. Repeated, it changes
-    /// nothing.
-    fn rotate(&self, source: SourceId, secret: &Secret, until: Timestamp) -> Result<()>;
+    /// Makes `secret` the newest; what was newest stays valid until `until`, and those before it as
+    /// long as they were. What has ended at `now` is forgotten. Repeated, it changes nothing.
+    fn rotate(
+        &self,
+        source: SourceId,
+        secret: &Secret,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Rotation>;
+    /// Takes a change back that was not put on record: forgets `secret`, and the one before it is the
+    /// newest again.
+    fn withdraw(&self, source: SourceId, secret: &Secret) -> Result<()>;
     /// Forgets all of a source; none are no error.
     fn remove(&self, source: SourceId) -> Result<()>;
 }
+
+/// What came of a change of a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rotation {
+    /// The secret is the newest.
+    Newest {
+        /// It was not before.
+        changed: bool,
+        /// How long the one before it stays valid; `None`: there is none.
+        former_until: Option<Timestamp>,
+    },
+    /// It is one of the former ones, and a newer one has taken its place. Nothing was changed.
+    Former,
+    /// [`FORMER_MAX`] former secrets are valid still, the first of them until then. Nothing was
+    /// changed: a sender may be using any of them.
+    TooMany {
+        /// When the first of them ends.
+        until: Timestamp,
+    },
+}
+
+/// Former secrets of a source that may be valid at once.
+pub const FORMER_MAX: usize = 3;
 
 /// One secret as it is kept. It has no `Debug`, so that it cannot be logged by mistake.
 #[derive(Clone, Serialize, Deserialize)]
@@ -56,13 +89,35 @@ fn valid(kept: &[Kept], now: Timestamp) -> Vec<Secret> {
     lasting.filter_map(|kept| Secret::new(&kept.secret).ok()).collect()
 }
 
-/// The newest first, and one former one at most: of two changes in a day the older secret ends at once.
-fn rotated(kept: Vec<Kept>, secret: &Secret, until: Timestamp) -> Vec<Kept> {
-    if kept.first().is_some_and(|newest| newest.secret == secret.expose()) {
-        return kept;
+/// Puts a secret before the others, the newest first; no former one ends by that.
+fn rotated(kept: &mut Vec<Kept>, secret: &Secret, now: Timestamp, until: Timestamp) -> Rotation {
+    kept.retain(|kept| kept.until.is_none_or(|until| now < until));
+    match kept.iter().position(|known| known.secret == secret.expose()) {
+        Some(0) => {
+            let former_until = kept.get(1).and_then(|former| former.until);
+            return Rotation::Newest { changed: false, former_until };
+        }
+        Some(_) => return Rotation::Former,
+        None => {}
     }
-    let former = kept.into_iter().next().map(|former| Kept { until: Some(until), ..former });
-    std::iter::once(first(secret)).chain(former).collect()
+    if kept.len() > FORMER_MAX {
+        let until = kept.iter().filter_map(|former| former.until).min().unwrap_or(until);
+        return Rotation::TooMany { until };
+    }
+    let former_until = kept.first_mut().map(|newest| {
+        newest.until = Some(until);
+        until
+    });
+    kept.insert(0, first(secret));
+    Rotation::Newest { changed: true, former_until }
+}
+
+/// Forgets a secret; what is the newest then is valid for good, as it was.
+fn withdrawn(kept: &mut Vec<Kept>, secret: &Secret) {
+    kept.retain(|kept| kept.secret != secret.expose());
+    if let Some(newest) = kept.first_mut() {
+        newest.until = None;
+    }
 }
 
 fn first(secret: &Secret) -> Kept {
@@ -106,6 +161,13 @@ impl SecretFolder {
         serde_json::from_str(&text).map_err(|_| SecretsError::Corrupt(source))
     }
 
+    fn forget(&self, source: SourceId) -> Result<()> {
+        match std::fs::remove_file(self.file(source)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// Written beside and renamed, so that there is always a whole file.
     fn keep(&self, source: SourceId, kept: &[Kept]) -> Result<()> {
         let text = serde_json::to_string(kept).map_err(|_| SecretsError::Corrupt(source))?;
@@ -131,28 +193,48 @@ impl Secrets for SecretFolder {
         self.keep(source, &[first(secret)])
     }
 
-    fn rotate(&self, source: SourceId, secret: &Secret, until: Timestamp) -> Result<()> {
+    fn rotate(
+        &self,
+        source: SourceId,
+        secret: &Secret,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Rotation> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = match self.kept(source) {
+        let mut kept = match self.kept(source) {
             // What cannot be read is what a new secret mends.
             Err(SecretsError::Corrupt(_)) => Vec::new(),
             kept => kept?,
         };
-        self.keep(source, &rotated(kept, secret, until))
+        let rotation = rotated(&mut kept, secret, now, until);
+        if matches!(rotation, Rotation::Newest { changed: true, .. }) {
+            self.keep(source, &kept)?;
+        }
+        Ok(rotation)
+    }
+
+    fn withdraw(&self, source: SourceId, secret: &Secret) -> Result<()> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept(source)?;
+        withdrawn(&mut kept, secret);
+        match kept.is_empty() {
+            true => self.forget(source),
+            false => self.keep(source, &kept),
+        }
     }
 
     fn remove(&self, source: SourceId) -> Result<()> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::fs::remove_file(self.file(source)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        self.forget(source)
     }
 }
 
 /// The same in memory, for tests.
 #[derive(Default)]
-pub struct SecretMemory(Mutex<BTreeMap<SourceId, Vec<Kept>>>);
+pub struct SecretMemory {
+    held: Mutex<BTreeMap<SourceId, Vec<Kept>>>,
+    full: std::sync::atomic::AtomicBool,
+}
 
 impl SecretMemory {
     /// How many sources have one.
@@ -160,8 +242,20 @@ impl SecretMemory {
         self.held().len()
     }
 
+    /// From now on every change fails, as on a full disk, or no longer.
+    pub fn fill(&self, full: bool) {
+        self.full.store(full, std::sync::atomic::Ordering::SeqCst);
+    }
+
     fn held(&self) -> std::sync::MutexGuard<'_, BTreeMap<SourceId, Vec<Kept>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) -> Result<std::sync::MutexGuard<'_, BTreeMap<SourceId, Vec<Kept>>>> {
+        match self.full.load(std::sync::atomic::Ordering::SeqCst) {
+            true => Err(SecretsError::Io(ErrorKind::StorageFull.into())),
+            false => Ok(self.held()),
+        }
     }
 }
 
@@ -171,19 +265,32 @@ impl Secrets for SecretMemory {
     }
 
     fn put(&self, source: SourceId, secret: &Secret) -> Result<()> {
-        self.held().insert(source, vec![first(secret)]);
+        self.changed()?.insert(source, vec![first(secret)]);
         Ok(())
     }
 
-    fn rotate(&self, source: SourceId, secret: &Secret, until: Timestamp) -> Result<()> {
-        let mut held = self.held();
-        let kept = held.remove(&source).unwrap_or_default();
-        held.insert(source, rotated(kept, secret, until));
+    fn rotate(
+        &self,
+        source: SourceId,
+        secret: &Secret,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Rotation> {
+        Ok(rotated(self.changed()?.entry(source).or_default(), secret, now, until))
+    }
+
+    fn withdraw(&self, source: SourceId, secret: &Secret) -> Result<()> {
+        let mut held = self.changed()?;
+        let Some(kept) = held.get_mut(&source) else { return Ok(()) };
+        withdrawn(kept, secret);
+        if kept.is_empty() {
+            held.remove(&source);
+        }
         Ok(())
     }
 
     fn remove(&self, source: SourceId) -> Result<()> {
-        self.held().remove(&source);
+        self.changed()?.remove(&source);
         Ok(())
     }
 }
@@ -202,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn both_places_keep_one_secret_two_for_a_while_and_none_after() {
+    fn both_places_keep_what_a_sender_may_still_use_and_nothing_after_it() {
         let folder = testkit::stores::TempFolder::new();
         let path = folder.path().join("secrets");
         let places: [Box<dyn Secrets>; 2] = [
@@ -215,13 +322,26 @@ mod tests {
         for place in &places {
             assert_eq!(texts(place.read(source, at(0))), [""; 0]);
             place.put(source, &secret("one")).expect("kept");
-            for _ in 0..2 {
-                place.rotate(source, &secret("two"), at(10)).expect("changed");
-                assert_eq!(texts(place.read(source, at(9))), ["two", "one"]);
-            }
-            assert_eq!(texts(place.read(source, at(10))), ["two"]);
-            place.rotate(source, &secret("three"), at(20)).expect("changed");
-            assert_eq!(texts(place.read(source, at(9))), ["three", "two"]);
+            let rotate = |text: &str, now: i64, until: i64| {
+                place.rotate(source, &secret(text), at(now), at(until)).expect("an outcome")
+            };
+            let newest =
+                |changed, until| Rotation::Newest { changed, former_until: Some(at(until)) };
+            assert_eq!(rotate("two", 0, 10), newest(true, 10));
+            assert_eq!(rotate("two", 1, 11), newest(false, 10), "a repeat changes nothing");
+            assert_eq!(texts(place.read(source, at(9))), ["two", "one"]);
+            // The sender may not have been told of the second one yet: the first one stays.
+            assert_eq!(rotate("three", 5, 15), newest(true, 15));
+            assert_eq!(rotate("four", 6, 16), newest(true, 16));
+            assert_eq!(texts(place.read(source, at(9))), ["four", "three", "two", "one"]);
+            assert_eq!(rotate("five", 9, 19), Rotation::TooMany { until: at(10) });
+            assert_eq!(rotate("two", 9, 19), Rotation::Former);
+            assert_eq!(texts(place.read(source, at(9))), ["four", "three", "two", "one"]);
+            assert_eq!(rotate("five", 10, 20), newest(true, 20));
+            assert_eq!(texts(place.read(source, at(10))), ["five", "four", "three", "two"]);
+            place.withdraw(source, &secret("five")).expect("taken back");
+            assert_eq!(texts(place.read(source, at(14))), ["four", "three", "two"]);
+            assert_eq!(texts(place.read(source, at(99))), ["four"]);
             place.remove(source).expect("removed");
             place.remove(source).expect("removed twice is removed");
             assert_eq!(texts(place.read(source, at(0))), [""; 0]);
@@ -247,7 +367,7 @@ mod tests {
         std::fs::write(files[0].path(), "nonsense").expect("a file");
         let now = Timestamp::from_micros(0);
         assert!(matches!(place.read(source, now), Err(SecretsError::Corrupt(id)) if id == source));
-        place.rotate(source, &secret, now).expect("a new secret mends it");
+        place.rotate(source, &secret, now, now).expect("a new secret mends it");
         assert_eq!(texts(place.read(source, now)), ["one"]);
     }
 }

@@ -1,12 +1,13 @@
 //! Sources: which ways in there are, one more, one less, and whether one works (EVT-12, PRO-13).
 
+mod check;
 mod view;
 
 use axum::Json as Sent;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
-use base::{Secret, SourceId};
-use connect::source::{Config, webhook};
+use base::{Secret, SourceId, Timestamp};
+use connect::source::Config;
 use domain::state::SourceState;
 use engine::Context;
 use engine::control::{self, Changed, NewSource};
@@ -23,13 +24,12 @@ use crate::body::{Asked, Empty, Json, Named};
 use crate::hooks::{self, off_thread};
 use crate::idempotent::{Answer, Ask, Order, Outcome, target, write};
 use crate::problem::{Problem, sentence};
+use crate::secrets::{FORMER_MAX, Rotation};
 
 /// How long the former secret of a source stays valid after a change.
 const ROTATION_MS: u64 = 24 * 3_600_000;
 /// How long a look at a source may take for `test`, within the time of an answer.
 const LOOK_MS: u64 = 8_000;
-/// Bytes of an address or path.
-const PLACE_BYTES_MAX: usize = 2_000;
 /// Sources in one answer.
 const SOURCES_MAX: i64 = 1_000;
 
@@ -72,9 +72,13 @@ pub(crate) async fn add(
     Json(asked): Json<SourceWrite>,
 ) -> Result<(StatusCode, Sent<Value>), Problem> {
     let SourceWrite { id, name, config, secret, every_ms, expect_ms } = asked;
-    let secret = check_secret(&config, secret.as_deref())?;
-    let every_ms = check_look(&app, &config, every_ms)?;
-    let kind = check_place(&config)?.to_owned();
+    control::check_source_name(&name).map_err(Problem::bad)?;
+    let secret = check::secret(&config, secret.as_deref())?;
+    check::time("every_ms", every_ms)?;
+    check::time("expect_ms", expect_ms)?;
+    let every_ms = check::look(&app, &config, every_ms)?;
+    let (kind, config) = check::place(&app, config).await?;
+    let kind = kind.to_owned();
     let config = serde_json::to_string(&config).map_err(|error| Problem::bad(error.to_string()))?;
     let new = NewSource { kind, name, config, every_ms, expect_ms };
     // Without the secret: not even a digest of it is kept.
@@ -132,71 +136,6 @@ async fn check_same(app: &App, source: SourceId, secret: &Secret) -> Result<(), 
     ))
 }
 
-fn check_secret(config: &Config, secret: Option<&str>) -> Result<Option<Secret>, Problem> {
-    let Config::Webhook { scheme, .. } = config else {
-        return match secret {
-            None => Ok(None),
-            Some(_) => Err(Problem::bad("Only a webhook has a secret; leave it out.")),
-        };
-    };
-    let missing = |_| Problem::bad("A webhook needs its secret; make one, or name the sender's.");
-    let secret = Secret::new(secret.unwrap_or_default()).map_err(missing)?;
-    webhook::check_secret(*scheme, &secret)
-        .map_err(|error| Problem::bad(sentence(&error.to_string())))?;
-    Ok(Some(secret))
-}
-
-/// How often a source is looked at: what is polled always, a webhook if it has an address for that.
-fn check_look(app: &App, config: &Config, every_ms: Option<u64>) -> Result<Option<u64>, Problem> {
-    let usual = Some(every_ms.unwrap_or(app.web.cx.limits.look_every_ms));
-    match config {
-        Config::Folder { .. } | Config::Feed { .. } | Config::Url { .. } => Ok(usual),
-        Config::Webhook { recheck: Some(_), .. } => Ok(usual),
-        Config::Webhook { recheck: None, .. } => match every_ms {
-            None => Ok(None),
-            Some(_) => Err(Problem::bad(
-                "A webhook is looked at only if config.recheck names an address; leave every_ms out.",
-            )),
-        },
-    }
-}
-
-/// The kind of a source whose place can be one.
-fn check_place(config: &Config) -> Result<&'static str, Problem> {
-    let is_address = |url: &str| {
-        let http = url.starts_with("http://") || url.starts_with("https://");
-        http && url.len() <= PLACE_BYTES_MAX && !url.contains(char::is_whitespace)
-    };
-    let wrong = || Problem::bad("Write the address as http://host/path or https://host/path.");
-    match config {
-        Config::Webhook { recheck, .. } => {
-            let fits = recheck.as_deref().is_none_or(is_address);
-            if fits { Ok("webhook") } else { Err(wrong()) }
-        }
-        Config::Folder { path } => {
-            let fits =
-                path.starts_with('/') && path.len() <= PLACE_BYTES_MAX && !path.contains('\0');
-            let absolute =
-                || Problem::bad("Write the folder as a whole path, such as /home/me/inbox.");
-            if fits { Ok("folder") } else { Err(absolute()) }
-        }
-        Config::Feed { url } => {
-            if is_address(url) {
-                Ok("feed")
-            } else {
-                Err(wrong())
-            }
-        }
-        Config::Url { url } => {
-            if is_address(url) {
-                Ok("url")
-            } else {
-                Err(wrong())
-            }
-        }
-    }
-}
-
 /// The client-made id of a removal.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -237,6 +176,7 @@ pub(crate) struct RotateWrite {
 }
 
 /// Gives a webhook a new secret; the former one stays valid for a day, so that the sender can be told.
+/// The secret is kept before the request is on record, as [`add`] does.
 pub(crate) async fn rotate(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -245,8 +185,13 @@ pub(crate) async fn rotate(
 ) -> Result<Sent<Value>, Problem> {
     let source = mine(&app, &caller, id).await?;
     let config: Config = config(&source)?;
-    let Some(secret) = check_secret(&config, Some(&asked.secret))? else {
+    let Some(secret) = check::secret(&config, Some(&asked.secret))? else {
         return Err(Problem::bad("Only a webhook has a secret."));
+    };
+    let rotation = match is_known(&app, &caller, asked.id).await? {
+        // What the first one did is on record, and may have been followed by another change.
+        true => None,
+        false => Some(keep(&app, id, &secret).await?),
     };
     let ask =
         Ask { id: asked.id, operation: "rotate_source", target: target(id), content: Vec::new() };
@@ -255,21 +200,64 @@ pub(crate) async fn rotate(
         if now.state != SourceState::Active {
             return Ok(Outcome::Conflict("This source was removed; add another one.".into()));
         }
+        let Some(KeptSecret { former_until: until, .. }) = rotation else {
+            let forgotten = "The answer to this request is kept no longer; send it under a new id.";
+            return Ok(Outcome::Conflict(forgotten.into()));
+        };
         tx.audit(Some(device.principal), "rotate", id, None);
-        let until = tx.now().plus_ms(ROTATION_MS);
         let frame = json!({"id": id, "former_until": until, "seq": tx.seq()});
         Ok(Outcome::Done(Answer::plain(frame)))
     };
-    let answered = write(&app, caller, Order::InTurn, ask, work).await?;
-    let until = serde_json::from_value(answered.body["former_until"].clone())
-        .map_err(|error| Problem::from(store::StoreError::Corrupt(error.to_string())))?;
-    if answered.first {
-        let kept = app.web.secrets.clone();
-        off_thread(move || kept.rotate(id, &secret, until)).await?;
-    } else {
+    let answered = write(&app, caller, Order::InTurn, ask, work).await;
+    let certainly_not = match &answered {
+        Ok(answered) => !answered.first,
+        Err(problem) => problem.wrote_nothing(),
+    };
+    if certainly_not && rotation.is_some_and(|kept| kept.changed) {
+        let (kept, secret) = (app.web.secrets.clone(), secret.clone());
+        off_thread(move || kept.withdraw(id, &secret)).await?;
+    }
+    let answered = answered?;
+    if !answered.first {
         check_same(&app, id, &secret).await?;
     }
     Ok(Sent(answered.body))
+}
+
+/// Whether a request of this device's id was answered before.
+async fn is_known(app: &App, caller: &Caller, id: Uuid) -> Result<bool, Problem> {
+    let device = caller.device.id;
+    let read = move |tx: &mut Tx<'_>| store::device::request(tx, device, id);
+    Ok(app.web.cx.store.read(read).await?.is_some())
+}
+
+/// A new secret that is kept, and not on record yet.
+#[derive(Clone, Copy)]
+struct KeptSecret {
+    changed: bool,
+    former_until: Timestamp,
+}
+
+/// Keeps a new secret, before its record is made: after a crash in between, a repeat of the request
+/// finds it and makes the record; the other way round nobody would have it.
+async fn keep(app: &App, id: SourceId, secret: &Secret) -> Result<KeptSecret, Problem> {
+    let now = app.web.cx.clock.now();
+    let until = now.plus_ms(ROTATION_MS);
+    let (kept, secret) = (app.web.secrets.clone(), secret.clone());
+    match off_thread(move || kept.rotate(id, &secret, now, until)).await? {
+        Rotation::Newest { changed, former_until } => {
+            Ok(KeptSecret { changed, former_until: former_until.unwrap_or(now) })
+        }
+        Rotation::Former => Err(Problem::conflict(
+            "A newer secret has taken the place of this one. Nothing was changed; make another one with \
+             \"adjutant source rotate\".",
+        )),
+        Rotation::TooMany { until } => Err(Problem::conflict(format!(
+            "{FORMER_MAX} former secrets of this source are valid still, the first of them until {until}. \
+             Nothing was changed, since its sender may use any of them. Wait until then; if one of them \
+             has become known, remove the source and add it again."
+        ))),
+    }
 }
 
 /// The owner's source in use of this id.

@@ -197,7 +197,8 @@ mod tests {
         let signals = cx.store.signals();
         let secrets = std::sync::Arc::new(crate::secrets::SecretMemory::default());
         let hints = std::sync::Arc::default();
-        let web = WebState { cx, owner, listen, secrets, hints, demo: None };
+        let data_dir = folder.path().to_owned();
+        let web = WebState { cx, owner, listen, data_dir, secrets, hints, demo: None };
         let app = std::sync::Arc::new(Shared { streams, ..Shared::new(web, None) });
         let caller = Caller { token: device.token_digest, device };
         let beat_at = Instant::now() + BEAT;

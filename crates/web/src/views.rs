@@ -173,6 +173,7 @@ pub(crate) fn proposal(
         },
         "duty": proposal.duty,
         "schedules": schedules,
+        "subscriptions": [],
         "ends_at": ends_at,
         "until": proposal.expires_at,
         "if_nothing": if_nothing(proposal.kind, &local_words(&zone, proposal.expires_at)),
@@ -202,7 +203,12 @@ fn plan(
     let Some(draft) = read_draft(tx, draft)? else { return Ok((Vec::new(), None)) };
     let shown = |wakeup: &domain::draft::Wakeup| {
         let first = wakeup.rule.next_after(zone, after).ok();
-        json!({"words": wakeup.rule.words(), "first": first})
+        json!({
+            "words": wakeup.rule.words(),
+            "first": first,
+            "run_missed": wakeup.run_missed,
+            "check": null,
+        })
     };
     let ends_at = draft.until_at().map_err(|e| corrupt("a draft's end", e))?;
     Ok((draft.schedules.iter().map(shown).collect(), ends_at))
@@ -212,6 +218,31 @@ fn plan(
 fn read_draft(tx: &mut Tx<'_>, body: BodyId) -> Result<Option<Draft>> {
     let Some(bytes) = store::event::body(tx, body)? else { return Ok(None) };
     serde_json::from_slice(&bytes).map(Some).map_err(|e| corrupt("a draft", e))
+}
+
+/// Puts onto the card of a new duty all else that a confirmation puts in force: what a program looks
+/// at before each wake-up, with the arguments that it hands over, whole; and which events are heard.
+fn planned(frame: &mut Value, draft: &Draft) {
+    let schedules = frame["schedules"].as_array_mut().into_iter().flatten();
+    for (schedule, wakeup) in schedules.zip(&draft.schedules) {
+        schedule["words"] = json!(wakeup.words());
+        schedule["run_missed"] = json!(wakeup.run_missed);
+        schedule["check"] = wakeup.check.as_ref().map_or(Value::Null, |check| {
+            // As text: a reader that turned numbers into its own would show other ones.
+            let arguments = Value::Object(check.arguments.clone()).to_string();
+            json!({"tool": check.tool, "arguments": arguments, "words": check.words()})
+        });
+    }
+    let heard = draft.subscriptions.iter().map(|one| {
+        json!({
+            "source": one.source,
+            "topic": one.topic,
+            "mode": one.mode,
+            "prompt": one.prompt,
+            "words": one.words(),
+        })
+    });
+    frame["subscriptions"] = heard.collect();
 }
 
 /// Why a duty may be closed, as the model put it.
@@ -239,8 +270,8 @@ fn prompts(tx: &mut Tx<'_>, bodies: &[BodyId], draft: Option<&Draft>) -> Result<
     Ok(told)
 }
 
-/// Puts the words of the bodies into an answer: title, goal, conditions and prompts of a draft, and
-/// for a closing the reason, which is what the person confirms.
+/// Puts the words of the bodies into an answer: title, goal, conditions, prompts, checks and
+/// subscriptions of a draft, and for a closing the reason, which is what the person confirms.
 pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer) -> Result<Value> {
     let Answer { mut frame, draft, reason, prompts: bodies } = answer;
     let Some(body) = draft else { return Ok(frame) };
@@ -249,7 +280,10 @@ pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer) -> Result<Value> {
     for schedule in frame["schedules"].as_array_mut().into_iter().flatten() {
         schedule["prompt"] = json!(told.next().unwrap_or_else(|| ERASED.to_owned()));
     }
-    heard::with_words(tx, &mut frame)?;
+    match draft.as_ref().filter(|_| frame["kind"] == "new_duty") {
+        Some(draft) => planned(&mut frame, draft),
+        None => heard::with_words(tx, &mut frame)?,
+    }
     let mut goal = draft.as_ref().map_or(ERASED, |draft| &draft.goal).to_owned();
     if let Some(body) = reason {
         let bytes = store::event::body(tx, body)?;

@@ -14,8 +14,9 @@ use crate::watcher::fault_key;
 const NAME_MAX: usize = 40;
 /// Sources of one owner.
 const SOURCES_MAX: usize = 100;
-/// The shortest time between two looks.
-const EVERY_MS_MIN: u64 = 10_000;
+/// What the times of a source may be: how often it is looked at, and the silence that is told. Less
+/// would do nothing but look, more is never.
+pub const SOURCE_MS: std::ops::RangeInclusive<u64> = 10_000..=366 * 86_400_000;
 
 /// A way in that the user wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,20 @@ pub struct NewSource {
     pub expect_ms: Option<u64>,
 }
 
+/// Whether a source may be called so.
+///
+/// # Errors
+/// With the remedy, as a sentence.
+pub fn check_source_name(name: &str) -> std::result::Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    match (1..=NAME_MAX).contains(&name.len()) && name.chars().all(plain) {
+        true => Ok(()),
+        false => {
+            Err(format!("A source's name has 1 to {NAME_MAX} letters, digits, \"-\" or \"_\"."))
+        }
+    }
+}
+
 /// Adds a way in; the id comes from outside, so that its secret can be stored before.
 pub fn add_source(
     tx: &mut OwnerTx<'_, '_>,
@@ -40,11 +55,8 @@ pub fn add_source(
     new: NewSource,
 ) -> Result<Changed> {
     let owner = tx.owner();
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if new.name.is_empty() || new.name.len() > NAME_MAX || !new.name.chars().all(plain) {
-        return Ok(Changed::Conflict(format!(
-            "A source's name has 1 to {NAME_MAX} letters, digits, \"-\" or \"_\"."
-        )));
+    if let Err(what) = check_source_name(&new.name) {
+        return Ok(Changed::Conflict(what));
     }
     let known = store::source::in_use(tx, owner, i64::MAX)?;
     if known.iter().any(|source| source.name == new.name) {
@@ -58,8 +70,18 @@ pub fn add_source(
             "There are {SOURCES_MAX} sources; remove one first."
         )));
     }
-    if new.every_ms.is_some_and(|every| every < EVERY_MS_MIN) {
-        return Ok(Changed::Conflict("Looking more often than every 10 s is not allowed.".into()));
+    for (what, asked) in [("every_ms", new.every_ms), ("expect_ms", new.expect_ms)] {
+        if asked.is_some_and(|asked| !SOURCE_MS.contains(&asked)) {
+            return Ok(Changed::Conflict(format!("{what} is from 10 s to 366 days.")));
+        }
+    }
+    let same =
+        |known: &&Source| known.kind == "folder" && known.config.as_ref() == Some(&new.config);
+    if let Some(known) = known.iter().find(same) {
+        return Ok(Changed::Conflict(format!(
+            "The source {} watches this folder already. Use that one, or remove it first.",
+            known.name
+        )));
     }
     let now = tx.now();
     let source = Source {

@@ -13,7 +13,7 @@ use store::{OwnerTx, Result};
 
 use super::Wish;
 use crate::worker::Work;
-use crate::world::{Level, Read};
+use crate::world::{Level, Need, Read};
 use crate::{Context, notice};
 
 /// How long an id counts after it was issued.
@@ -41,10 +41,22 @@ pub(super) fn refusal(
                 need.argument, need.id
             )));
         }
-        let host = links::host(&need.id).filter(|_| cx.world.level(&wish.tool) == Level::Web);
-        if let Some(connector) = host.and_then(|host| cx.world.stands_for(&host))
-            && notice::is_broken(tx, &connector)?
-        {
+    }
+    way_round(cx, tx, &wish.tool, &wish.needs)
+}
+
+/// Why an address may not be read: the connector that stands for its site is broken (TOOL-08).
+pub(crate) fn way_round(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    tool: &str,
+    needs: &[Need],
+) -> Result<Option<String>> {
+    if cx.world.level(tool) != Level::Web {
+        return Ok(None);
+    }
+    for connector in needs.iter().filter_map(|need| cx.world.stands_for(&links::host(&need.id)?)) {
+        if notice::is_broken(tx, &connector)? {
             return Ok(Some(format!(
                 "The connector {connector} stands for that site and is broken just now. There is no \
                  way round it: tell the person with send_to_user what you need, and wait."

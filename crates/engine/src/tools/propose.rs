@@ -122,18 +122,17 @@ fn impossible(
     work: &Work,
     draft: &Draft,
 ) -> Result<Option<String>> {
-    // Wake-ups are made by a person's wish, not by a wake-up (PRO-13).
-    let mut woken_by_timer = false;
+    // Wake-ups are made by a person's wish, not by a wake-up (PRO-13): a turn that no person's word or
+    // decision is part of sets up nothing.
     let mut by_person = false;
     for item in store::work_item::claimed(tx, work.run.id)? {
         let kind = store::event::get(tx, item.event)?.kind;
-        woken_by_timer |= kind == EventKind::ScheduleDue;
         by_person |= matches!(kind, EventKind::UserMessage | EventKind::ProposalDecided);
     }
-    if woken_by_timer && !by_person {
+    if !by_person {
         return Ok(Some(
-            "Not proposed: a routine cannot set up another routine or duty. If the person should \
-             have one, tell them with send_to_user."
+            "Not proposed: a turn that the person did not begin cannot set up a routine or another \
+             duty. If the person should have one, tell them with send_to_user."
                 .into(),
         ));
     }

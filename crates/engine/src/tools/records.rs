@@ -1,12 +1,23 @@
 //! What `read_records` shows: facts, from records alone (QUE-18).
 
 use agent::Records;
+use domain::event::Trust;
 use domain::schedule::{local_words, zone};
 use store::{OwnerTx, Result, StoreError};
 
 use crate::assemble;
 
 const LIST_MAX: i64 = 50;
+
+/// The trust of a list: some hold words of the model and of outside.
+pub(super) fn trust(what: Records) -> Trust {
+    match what {
+        Records::Duties | Records::Schedules | Records::Sources | Records::Spending => {
+            Trust::System
+        }
+        Records::Waits | Records::Situations | Records::Messages => Trust::Outside,
+    }
+}
 
 /// Reads what is on record.
 pub(super) fn read(tx: &mut OwnerTx<'_, '_>, what: Records) -> Result<String> {

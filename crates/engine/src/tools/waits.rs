@@ -1,6 +1,7 @@
 //! Waits: registered once, ended once, and met by what came before them too (DEL-10, EVT-08).
 
 use base::{Timestamp, WaitId};
+use domain::event::Trust;
 use domain::state::WaitState;
 use model::ToolCall;
 use store::event::Event;
@@ -28,6 +29,14 @@ pub(super) enum Registered {
 }
 
 impl Registered {
+    /// The trust of what is said: an event's own text is in it.
+    pub(super) fn trust(&self) -> Trust {
+        match self {
+            Registered::Met { event, .. } => event.trust.min(Trust::System),
+            Registered::Open { .. } | Registered::Past { .. } => Trust::System,
+        }
+    }
+
     /// For the model.
     pub(super) fn said(&self) -> String {
         match self {
@@ -93,10 +102,10 @@ pub(super) fn register(
     })
 }
 
-/// Withdraws a wait.
-pub(super) fn cancel(tx: &mut OwnerTx<'_, '_>, id: WaitId) -> Result<String> {
+/// Withdraws a wait of the run's own lane: what another one waits for is not this one's to give up (P6).
+pub(super) fn cancel(tx: &mut OwnerTx<'_, '_>, work: &Work, id: WaitId) -> Result<String> {
     match store::wait::get(tx, id) {
-        Ok(wait) if wait.owner != tx.owner() => Ok(no_wait(id)),
+        Ok(wait) if wait.session != work.run.session => Ok(no_wait(id)),
         Ok(_) if store::wait::end(tx, id, WaitState::Cancelled, None)? => {
             Ok(format!("Wait {id} is cancelled."))
         }

@@ -4,7 +4,7 @@
 use crate::support::{Talk, now, start};
 use base::{HoldId, Limits};
 use domain::hold::Verdict;
-use domain::state::HoldState;
+use domain::state::{DutyState, HoldState};
 use engine::control::{self, Changed};
 use store::hold::{Hold, Pause};
 use testkit::stores::TempFolder;
@@ -17,6 +17,15 @@ user = 'from the user: (?s).*(harmless|tickets|hotel)'
 not_called = "settle_message"
 call = [
   { tool = "settle_message", arguments = { stop = false } },
+  { tool = "finish_quietly", arguments = { reason = "read" } },
+]
+
+[[rule]]
+user = 'from the user: stop (?<what>.*)'
+seen = 'duty (?<id>[0-9a-f-]{36}) "prices"'
+not_called = "settle_message"
+call = [
+  { tool = "settle_message", arguments = { stop = true, duty = "$id" } },
   { tool = "finish_quietly", arguments = { reason = "read" } },
 ]
 
@@ -186,6 +195,40 @@ fn the_user_pauses_one_duty_or_everything_without_any_model() {
     let stopped = now(control::system_stop(&room.talk.cx, true));
     assert_eq!((stopped, now(control::system_stop(&room.talk.cx, true))), (Ok(true), Ok(false)));
     assert!(room.talk.read(|tx, _| store::hold::is_stopped(tx)));
+}
+
+#[test]
+fn the_model_narrows_a_stop_only_to_a_duty_in_force_that_the_message_names() {
+    let told = |wish: &str, close: bool| {
+        let room = room();
+        room.talk.say("watch prices");
+        room.talk.turn();
+        room.talk.confirm();
+        let duty = room.talk.read(|tx, owner| store::duty::all(tx, owner, 1)).remove(0);
+        // It is named in an earlier turn's input.
+        room.talk.say("harmless");
+        room.talk.turn();
+        if close {
+            room.by_user(move |_, tx, device| {
+                for to in [DutyState::CloseProposed, DutyState::Closed] {
+                    let duty = store::duty::get(tx, device.owner, duty.id)?;
+                    store::duty::advance(tx, &duty, to, Some(device.principal))?;
+                }
+                Ok(())
+            });
+        }
+        room.talk.clock.advance_ms(1);
+        room.talk.say(wish);
+        let newest = room.placed().pop().unwrap().id;
+        room.talk.turn();
+        let scopes: Vec<bool> = room.pauses().iter().map(|pause| pause.duty.is_some()).collect();
+        (scopes, room.get(newest).0)
+    };
+    assert_eq!(told("stop the prices", false), (vec![true], HoldState::Promoted));
+    assert_eq!(told("stop it", false), (vec![false], HoldState::Promoted));
+    assert_eq!(told("stop prices and everything else", false), (vec![false], HoldState::Promoted));
+    // A duty that is over cannot take a stop: the hold stands, and nothing is let go.
+    assert_eq!(told("stop the prices", true), (vec![], HoldState::Placed));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod interleave;
 mod look;
 mod outside;
 mod pump;
+mod reach;
 mod settings;
 mod support;
 mod worker;

@@ -156,6 +156,9 @@ pub struct RotateArgs {
     /// A file with the secret that the sender chose; without it one is made
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
+    /// How it is repeated.
+    #[command(flatten)]
+    pub repeat: RepeatArgs,
     /// Output.
     #[command(flatten)]
     pub json: Json,

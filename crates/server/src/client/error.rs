@@ -115,6 +115,9 @@ pub enum ClientError {
         /// What was wrong.
         reason: String,
     },
+    /// What was tried does not work, as the result that was shown says.
+    #[error("it does not work; see above")]
+    DoesNotWork,
     /// The command needs something else on its line.
     #[error("{0}")]
     Usage(String),
@@ -139,6 +142,7 @@ impl ClientError {
             | ClientError::TokenRefused { .. }
             | ClientError::Stale(_)
             | ClientError::Garbled { .. }
+            | ClientError::DoesNotWork
             | ClientError::Usage(_)
             | ClientError::Output(_) => false,
         }
@@ -153,6 +157,7 @@ impl ClientError {
             | ClientError::TokenMode { .. }
             | ClientError::TokenRefused { .. }
             | ClientError::Stale(_)
+            | ClientError::DoesNotWork
             | ClientError::Usage(_) => true,
             ClientError::Server { nothing_written: certain, .. }
             | ClientError::GivenUp { certain, .. } => *certain,
@@ -160,6 +165,11 @@ impl ClientError {
                 false
             }
         }
+    }
+
+    /// Whether the result that was shown says it all already.
+    pub fn is_shown(&self) -> bool {
+        matches!(self, ClientError::DoesNotWork)
     }
 
     /// Exit code and the one-word name of the error in `--json`.
@@ -177,6 +187,7 @@ impl ClientError {
             ClientError::Refused { .. } => (Exit::Error, "not_possible"),
             ClientError::Server { .. } => (Exit::Error, "server_failed"),
             ClientError::Garbled { .. } => (Exit::Error, "not_understood"),
+            ClientError::DoesNotWork => (Exit::Error, "does_not_work"),
             ClientError::Usage(_) => (Exit::Usage, "usage"),
             ClientError::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
                 (Exit::Ok, "output_closed")

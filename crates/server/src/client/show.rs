@@ -237,8 +237,22 @@ pub fn card(card: &Proposal, times: &Times) -> String {
     conditions(&mut text, &card.conditions);
     for schedule in &card.schedules {
         let first = times.or_dash(schedule.first);
-        let _ = writeln!(text, "Wakes    {}, first {first}", plain(&schedule.words));
+        let words = plain(&schedule.words).replace('\n', " ");
+        let _ = writeln!(text, "Wakes    {words}, first {first}");
+        if schedule.run_missed == "skip" {
+            text.push_str("         A time that is missed is left out\n");
+        }
+        if let Some(check) = &schedule.check {
+            let line = |text: &str| plain(text).replace('\n', " ");
+            let (tool, arguments) = (line(&check.tool), line(&check.arguments));
+            let _ = writeln!(text, "         Calls: {tool} with {arguments}");
+            let _ = writeln!(text, "         Only if: {}", line(&check.words));
+        }
         prompt(&mut text, "         ", &schedule.prompt);
+    }
+    for one in &card.subscriptions {
+        let _ = writeln!(text, "Hears    {}", plain(&one.words).replace('\n', " "));
+        prompt(&mut text, "         ", &one.prompt);
     }
     if card.kind == "new_duty" {
         let _ = writeln!(text, "Ends     {}", ends(card.ends_at, times));

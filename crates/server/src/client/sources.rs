@@ -10,7 +10,7 @@ use super::error::ClientError;
 use super::http::Client;
 use super::show::{self, Screen, Times};
 use super::world::{Source, Sources, Tried};
-use super::write::{GiveUp, write};
+use super::write::{GiveUp, Repeat, write};
 use super::{fetch, times, understand};
 use crate::cli::WAIT_S;
 
@@ -29,8 +29,10 @@ pub struct NewSource {
     pub secret: Option<Secret>,
 }
 
-/// The largest file that is one secret.
-const SECRET_BYTES_MAX: u64 = 4_096;
+/// Bytes of a secret, as the server takes it.
+const SECRET_BYTES_MAX: usize = 512;
+/// Bytes of a file with a secret in it; beside the secret there may be blanks and line ends.
+const FILE_BYTES_MAX: u64 = 4_096;
 
 /// Reads a secret that a sender chose.
 pub fn secret_file(path: Option<&Path>) -> Result<Option<Secret>, ClientError> {
@@ -38,12 +40,19 @@ pub fn secret_file(path: Option<&Path>) -> Result<Option<Secret>, ClientError> {
     let Some(path) = path else { return Ok(None) };
     let mut text = String::new();
     std::fs::File::open(path)
-        .and_then(|file| file.take(SECRET_BYTES_MAX).read_to_string(&mut text))
+        .and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text))
         .map_err(|error| {
             ClientError::Usage(format!("{} cannot be read ({error})", path.display()))
         })?;
     let empty = |_| ClientError::Usage(format!("{} holds no secret", path.display()));
-    Secret::new(&text).map(Some).map_err(empty)
+    let secret = Secret::new(&text).map_err(empty)?;
+    match secret.expose().len() <= SECRET_BYTES_MAX {
+        true => Ok(Some(secret)),
+        false => Err(ClientError::Usage(format!(
+            "{} holds more than a secret's {SECRET_BYTES_MAX} bytes; write the secret alone into it",
+            path.display()
+        ))),
+    }
 }
 
 /// Adds a source. What the sender needs is printed; the secret only if it was made here, and once.
@@ -204,19 +213,25 @@ pub async fn test(client: &Client, name: &str, screen: &mut Screen<'_>) -> Resul
         Some(problem) => text.push_str(&format!("It does not work: {}\n", show::plain(problem))),
         None => text.push_str("It works. Nothing was stored, and nobody was woken.\n"),
     }
-    screen.result(&value, &text)
+    screen.result(&value, &text)?;
+    if tried.ok { Ok(()) } else { Err(ClientError::DoesNotWork) }
 }
 
-/// Gives a webhook a new secret.
+/// Gives a webhook a new secret. One that is made here is shown before it is sent.
 pub async fn rotate(
     client: &Client,
     name: &str,
     secret: Option<Secret>,
+    repeat: Repeat,
     screen: &mut Screen<'_>,
 ) -> Result<(), ClientError> {
     #[derive(Deserialize)]
     struct Rotated {
         former_until: base::Timestamp,
+    }
+    if repeat.id.is_some() && secret.is_none() {
+        let same = "a repeat needs the same secret; add --secret-file with the one that was shown";
+        return Err(ClientError::Usage(same.into()));
     }
     let source = named(client, name).await?;
     let given = secret.is_some();
@@ -224,25 +239,31 @@ pub async fn rotate(
         Some(secret) => secret,
         None => client.new_secret()?,
     };
-    let body = json!({"id": client.new_id(), "secret": secret.expose()});
+    let id = repeat.id.unwrap_or_else(|| client.new_id());
+    screen.note(&format!("Request id {id}"))?;
+    if !given {
+        // Before anything is sent: a secret that is in force and that nobody saw is of no use.
+        screen.note(&format!("Secret   {}", secret.expose()))?;
+    }
+    let body = json!({"id": id, "secret": secret.expose()});
     let lost = GiveUp {
         no_connection: "Not changed",
         not_done: "Not changed",
         unknown: "Not known whether it was changed",
-        repeat: format!("adjutant source rotate {name}"),
+        repeat: format!(
+            "adjutant source rotate {name} --id {id} --secret-file FILE, with {} in FILE",
+            if given { "the same secret" } else { "the secret above" }
+        ),
     };
     let path = ["v1", "sources", source.id.as_str(), "rotate"];
-    let mut value = write(client, &path, &body, WAIT_S, lost).await?;
-    let rotated: Rotated = understand("/v1/sources", value.clone())?;
-    let times = times(client).await?;
-    let mut text = String::new();
+    let mut value = write(client, &path, &body, repeat.wait_s, lost).await?;
+    let mut text = "The new secret is in force.\n".to_owned();
     if !given {
-        text.push_str(&format!(
-            "Secret   {}\nGive it to the sender. It is not shown again.\n",
-            secret.expose()
-        ));
+        text.push_str("Give it to the sender. It is not shown again.\n");
         value["secret"] = json!(secret.expose());
     }
+    let rotated: Rotated = understand("/v1/sources", value.clone())?;
+    let times = times(client).await?;
     let until = times.show(rotated.former_until);
     text.push_str(&format!("The former secret is valid until {until}.\n"));
     screen.result(&value, &text)

@@ -181,7 +181,11 @@ fn card(state: &str) -> Value {
         "goal": "Know when the fare drops", "conditions": [{"text": "below 300",
         "evidence": "a quote", "authority": "the airline"}], "schedules": [{
         "words": "every day at 9", "prompt": "Look at the fare.\nNothing else.",
-        "first": "2026-12-01T01:00:00Z"}], "ends_at": "2026-12-24T10:00:00Z", "until": null, "if_nothing": "nothing is watched",
+        "first": "2026-12-01T01:00:00Z", "run_missed": "skip", "check": {"tool": "web.fetch",
+        "arguments": "{\"url\":\"https://example.org/?q=1\"}", "words": "its answer has changed"}}],
+        "subscriptions": [{"source": "mail", "topic": "fares.*", "mode": "background",
+        "prompt": "Note it.", "words": "events of mail (fares.*), only read along"}],
+        "ends_at": "2026-12-24T10:00:00Z", "until": null, "if_nothing": "nothing is watched",
         "digest": "d1", "state": state, "created_at": "2026-11-30T08:00:00Z"})
 }
 
@@ -191,8 +195,13 @@ Goal     Know when the fare drops
 Done when
   - below 300; evidence: a quote; authority: the airline
 Wakes    every day at 9, first Tue 01 Dec 09:00
+         A time that is missed is left out
+         Calls: web.fetch with {\"url\":\"https://example.org/?q=1\"}
+         Only if: its answer has changed
          Task: Look at the fare.
                Nothing else.
+Hears    events of mail (fares.*), only read along
+         Task: Note it.
 Ends     Thu 24 Dec 18:00
 Deadline -
 If you do nothing: nothing is watched

@@ -314,6 +314,9 @@ pub struct Proposal {
     /// When it wakes.
     #[serde(default)]
     pub schedules: Vec<PlannedSchedule>,
+    /// What it hears.
+    #[serde(default)]
+    pub subscriptions: Vec<PlannedSubscription>,
     /// After this the duty would wake no more.
     #[serde(default)]
     pub ends_at: Option<Timestamp>,
@@ -340,4 +343,31 @@ pub struct PlannedSchedule {
     /// The first one.
     #[serde(default)]
     pub first: Option<Timestamp>,
+    /// once or skip.
+    #[serde(default)]
+    pub run_missed: String,
+    /// What a program looks at first.
+    #[serde(default)]
+    pub check: Option<PlannedCheck>,
+}
+
+/// A look as a card shows it.
+#[derive(Debug, Deserialize)]
+pub struct PlannedCheck {
+    /// The tool that is called.
+    pub tool: String,
+    /// With these arguments, as JSON text.
+    pub arguments: String,
+    /// The look and its test in words.
+    pub words: String,
+}
+
+/// Events that a duty would hear, as a card shows them.
+#[derive(Debug, Deserialize)]
+pub struct PlannedSubscription {
+    /// The source, its topic and its mode in words.
+    pub words: String,
+    /// What the agent is told with each event.
+    #[serde(default)]
+    pub prompt: String,
 }

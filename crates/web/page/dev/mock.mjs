@@ -282,6 +282,21 @@ const proposals = new Map([
           words: t("Daily at 08:30", "每天 08:30"),
           prompt: t("Say that the deposit is still open.", "告诉对方押金还没交。"),
           first: at(71.5),
+          run_missed: "skip",
+          check: {
+            tool: "web.fetch",
+            arguments: '{"url":"https://bank.example.org/deposit"}',
+            words: 'its answer of web.fetch {"url":"https://bank.example.org/deposit"} has changed',
+          },
+        },
+      ],
+      subscriptions: [
+        {
+          source: "bank",
+          topic: "payment.*",
+          mode: "background",
+          prompt: t("Note whether the deposit was paid.", "记下押金是否已付。"),
+          words: "events of bank (payment.*), only read along",
         },
       ],
       ends_at: at(96),

@@ -195,6 +195,21 @@ export interface Trace {
   words: string[];
 }
 
+export interface PlannedSchedule {
+  words: string;
+  prompt: string;
+  first: Time | null;
+  run_missed: "once" | "skip";
+  /** The call that a program makes first; its arguments as JSON text, whole. */
+  check: { tool: string; arguments: string; words: string } | null;
+}
+export interface PlannedSubscription {
+  source: string;
+  topic: string | null;
+  mode: "wake" | "background";
+  prompt: string;
+  words: string;
+}
 export type ProposalState = "open" | "confirmed" | "declined" | "withdrawn" | "expired";
 export interface Proposal {
   id: string;
@@ -203,7 +218,8 @@ export interface Proposal {
   title: string;
   goal: string;
   conditions: Condition[];
-  schedules: { words: string; prompt: string; first: Time | null }[];
+  schedules: PlannedSchedule[];
+  subscriptions: PlannedSubscription[];
   ends_at: Time | null;
   until: Time | null;
   if_nothing: string;

@@ -7,6 +7,8 @@ import type {
   AgentState,
   DutyState,
   Entry,
+  PlannedSchedule,
+  PlannedSubscription,
   ProposalState,
   RunState,
   ScheduleState,
@@ -155,6 +157,9 @@ const en = {
   cardDone: "Done when",
   cardPlan: "Wakes up",
   first: (at: string) => `first ${at}`,
+  missedSkipped: "A time that is missed is left out",
+  checkCalls: (tool: string, given: string) => `Calls first: ${tool} with ${given}`,
+  checkOnlyIf: (what: string) => `Wakes only if: ${what}`,
   deadline: (at: string, left: string) => (left ? `by ${at} (${left})` : `by ${at}`),
   deadlinePassed: (at: string) => `The time for an answer ended ${at}.`,
   noDeadline: "No deadline",
@@ -470,6 +475,9 @@ const zh: Words = {
   cardDone: "完成条件",
   cardPlan: "何时唤醒",
   first: (at) => `首次 ${at}`,
+  missedSkipped: "错过的时间不补",
+  checkCalls: (tool, given) => `先调用：${tool}，参数 ${given}`,
+  checkOnlyIf: (what) => `仅在此时唤醒：${what}`,
   deadline: (at, left) => (left ? `${at} 前（${left}）` : `${at} 前`),
   deadlinePassed: (at) => `答复时间已于 ${at} 截止。`,
   noDeadline: "没有期限",
@@ -668,6 +676,22 @@ export function proposalEndWords(
     case "declined":
       return opens ? words.declinedNew : words.declinedClose;
   }
+}
+
+/** What of a planned wake-up is authorised beside its times: one line each. */
+export function planLines(plan: PlannedSchedule, words: Words): string[] {
+  const lines = plan.run_missed === "skip" ? [words.missedSkipped] : [];
+  if (plan.check !== null) {
+    lines.push(words.checkCalls(plan.check.tool, plan.check.arguments));
+    lines.push(words.checkOnlyIf(plan.check.words));
+  }
+  return lines;
+}
+
+/** Which events a new duty would hear. */
+export function heardWords(heard: PlannedSubscription, words: Words): string {
+  const topic = `${heard.source} · ${heard.topic ?? words.everyTopic}`;
+  return heard.mode === "background" ? `${topic} · ${words.readAlong}` : topic;
 }
 
 /** Eight letters or digits with a dash in the middle, or null. */

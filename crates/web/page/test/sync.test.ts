@@ -53,6 +53,7 @@ const proposal = (id: string, more: Partial<Proposal> = {}): Proposal => ({
   goal: "",
   conditions: [],
   schedules: [],
+  subscriptions: [],
   ends_at: null,
   until: null,
   if_nothing: "",

@@ -4,7 +4,9 @@ import { dayWords, knownZone, leftWords, microOf, usdWords, whenWords } from "..
 import {
   codeInFragment,
   entryStateWords,
+  heardWords,
   pickLang,
+  planLines,
   proposalEndWords,
   tidyCode,
   WORDS,
@@ -99,6 +101,38 @@ test("the same word of state means different things for the two directions", () 
   assert.equal(
     proposalEndWords("close_duty", "declined", WORDS.en),
     "You said no · the duty goes on",
+  );
+});
+
+test("a card names the whole call that a program makes, what is missed, and what is heard", () => {
+  const given = '{"url":"https://example.org/a?q=1"}';
+  const plan = {
+    words: "",
+    prompt: "",
+    first: null,
+    run_missed: "skip" as const,
+    check: { tool: "web.fetch", arguments: given, words: "its answer has changed" },
+  };
+  assert.deepEqual(
+    [planLines(plan, WORDS.en), planLines(plan, WORDS.zh)],
+    [
+      [
+        "A time that is missed is left out",
+        `Calls first: web.fetch with ${given}`,
+        "Wakes only if: its answer has changed",
+      ],
+      [
+        "错过的时间不补",
+        `先调用：web.fetch，参数 ${given}`,
+        "仅在此时唤醒：its answer has changed",
+      ],
+    ],
+  );
+  assert.deepEqual(planLines({ ...plan, run_missed: "once", check: null }, WORDS.en), []);
+  const heard = { source: "bank", topic: "pay.*", mode: "background" as const, prompt: "", words: "" };
+  assert.deepEqual(
+    [heardWords(heard, WORDS.en), heardWords({ ...heard, topic: null, mode: "wake" }, WORDS.zh)],
+    ["bank · pay.* · read along, wakes nobody", "bank · 全部主题"],
   );
 });
 

@@ -125,6 +125,20 @@ fn a_late_repeat_of_an_end_does_not_undo_a_newer_stop() {
 }
 
 #[test]
+fn an_answer_is_kept_of_a_stop_that_was_made_and_of_no_other() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let commits = || server.commits.load(std::sync::atomic::Ordering::SeqCst);
+    // One commit holds both: whatever happens between two, there is no answer without its stop.
+    for (stopped, id) in [(true, server.id()), (false, server.id())] {
+        let before = commits();
+        let turned = json!({"id": id, "stopped": stopped});
+        assert_eq!(post(&server, &device, "/v1/system-stop", turned).1["system_stop"], stopped);
+        assert_eq!(commits() - before, 1, "{stopped}");
+    }
+}
+
+#[test]
 fn a_revoked_device_changes_nothing() {
     let server = Server::start();
     let (phone, lost) = (server.device("phone"), server.device("lost"));

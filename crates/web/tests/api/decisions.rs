@@ -36,7 +36,8 @@ fn a_card_shows_what_is_confirmed_and_what_happens_otherwise() {
         "conditions": draft()["conditions"],
         // 09:30 in Berlin, half an hour after the clock's 09:00 there.
         "schedules": [{"words": "every day at 09:30", "first": "2026-11-30T08:30:00.000000Z",
-            "prompt": "Look at the feed."}],
+            "prompt": "Look at the feed.", "run_missed": "once", "check": null}],
+        "subscriptions": [],
         "ends_at": "2026-12-24T17:00:00.000000Z",
         "until": "2026-12-01T08:00:00.000000Z",
         "if_nothing": "Nothing starts. The question ends on Tuesday 2026-12-01 09:00.",
@@ -50,6 +51,49 @@ fn a_card_shows_what_is_confirmed_and_what_happens_otherwise() {
         json!({"proposals": []})
     );
     assert_eq!(server.get(&device.token, "/v1/proposals?state=sure").status, 400);
+}
+
+#[test]
+fn a_card_shows_every_call_and_every_event_that_is_authorised() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let mut drafted = draft();
+    let url = format!("https://example.org/{}?secret=42", "a".repeat(300));
+    drafted["schedules"][0]["run_missed"] = json!("skip");
+    drafted["schedules"][0]["check"] = json!({"tool": "web.fetch", "arguments": {"url": url},
+        "path": "price", "when": "below", "value": 100});
+    drafted["subscriptions"] = json!([
+        {"source": "shop", "topic": "parcel.*", "mode": "background", "prompt": "Note it."},
+        {"source": "mail", "prompt": "Say who wrote."},
+    ]);
+    let id = server.proposed(drafted);
+    let arguments = format!("{{\"url\":\"{url}\"}}");
+    let only_if = format!("price of web.fetch {arguments} is below 100");
+    let schedules = json!([{
+        "words": format!("every day at 09:30; not late; only if {only_if}"),
+        "first": "2026-11-30T08:30:00.000000Z", "prompt": "Look at the feed.", "run_missed": "skip",
+        "check": {"tool": "web.fetch", "arguments": arguments, "words": only_if},
+    }]);
+    let subscriptions = json!([
+        {"source": "shop", "topic": "parcel.*", "mode": "background", "prompt": "Note it.",
+            "words": "events of shop (parcel.*), only read along"},
+        {"source": "mail", "topic": null, "mode": "wake", "prompt": "Say who wrote.",
+            "words": "events of mail (any)"},
+    ]);
+    let card = proposal(&server, &device, id);
+    assert_eq!((&card["schedules"], &card["subscriptions"]), (&schedules, &subscriptions));
+    let listed = server.get(&device.token, "/v1/proposals").json();
+    assert_eq!(listed["proposals"][0], card);
+    // The answer to a decision shows the same, also when it is asked for again.
+    let write = json!({"id": server.id()});
+    for _ in 0..2 {
+        let path = format!("/v1/proposals/{id}/decline");
+        let decided = server.post(&device.token, &path, &write).json();
+        assert_eq!(
+            (&decided["schedules"], &decided["subscriptions"]),
+            (&schedules, &subscriptions)
+        );
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn trace(server: &Server, device: &Paired, event: &str) -> Value {
 }
 
 #[test]
-fn events_are_listed_newest_first_and_those_of_one_instant_are_not_parted() {
+fn events_are_listed_newest_first_as_many_as_asked_and_each_once() {
     let server = Server::start();
     let device = server.device("phone");
     let source = add(&server, &device, "shop", standard());
@@ -39,14 +39,26 @@ fn events_are_listed_newest_first_and_those_of_one_instant_are_not_parted() {
     three.sort_by(|a, b| b.cmp(a));
     let (ids, more, before) = page("?limit=1");
     assert_eq!((ids, more), (vec![last.clone()], json!(true)));
-    let before = before.as_str().expect("a time").to_owned();
+    let before = before.as_str().expect("a place").to_owned();
+    // Events of one instant are parted without loss.
+    let (two, more, last_of_two) = page(&format!("?limit=2&before={before}"));
+    assert_eq!((two.as_slice(), more), (&three[..2], json!(true)));
+    let rest = last_of_two.as_str().expect("a place");
     assert_eq!(
-        page(&format!("?limit=2&before={before}")),
-        (three.clone(), json!(false), Value::Null)
+        page(&format!("?limit=2&before={rest}")),
+        (three[2..].to_vec(), json!(false), Value::Null)
     );
+    let (time, _) = before.split_once(',').expect("a time and an id");
+    assert_eq!(page(&format!("?before={time}")), (three.clone(), json!(false), Value::Null));
     let all: Vec<String> = std::iter::once(last).chain(three).collect();
     assert_eq!(page(""), (all, json!(false), Value::Null));
-    for query in ["?before=yesterday", "?limit=0", "?limit=501", "?after=1"] {
+    for query in [
+        "?before=yesterday",
+        "?before=2026-11-30T08:00:00Z,x",
+        "?limit=0",
+        "?limit=501",
+        "?after=1",
+    ] {
         let reply = server.get(&device.token, &format!("/v1/events{query}"));
         assert_eq!(reply.status, 400, "{query}");
     }

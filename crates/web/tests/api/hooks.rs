@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use crate::client::{Ask, Reply, send};
+use crate::client::{Ask, Half, Reply, send};
 use crate::server::{Paired, Server};
 
 /// 32 bytes, as a sender shows them.
@@ -155,7 +155,8 @@ fn what_is_refused_is_counted_and_nothing_else_of_it_is_kept() {
 fn what_is_no_webhook_looks_the_same_whatever_it_is() {
     let server = Server::start();
     let device = server.device("phone");
-    let folder = json!({"kind": "folder", "path": "/tmp/inbox"});
+    let watched = testkit::stores::TempFolder::new();
+    let folder = json!({"kind": "folder", "path": watched.path()});
     let folder = add(&server, &device, "inbox", folder);
     let gone = add(&server, &device, "shop", standard());
     let removal = format!("/v1/sources/{gone}?id={}", server.id());
@@ -204,6 +205,25 @@ fn too_much_that_waits_is_refused_with_the_time_to_come_again() {
     // What is known is acknowledged, however much waits; a refusal of ours is none of the sender's.
     assert_eq!(deliver("msg_1").status, 200);
     assert_eq!(listed(&server, &device)["refused"], 0);
+}
+
+#[test]
+fn one_sender_takes_no_place_of_another_ones_deliveries() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let (slow, other) =
+        (add(&server, &device, "slow", standard()), add(&server, &device, "other", standard()));
+    let ask = |source: &str| signed(source, SECRET, "msg_1", server.clock_now(), PAID);
+    let half = ask(&slow)
+        .header("expect", "100-continue")
+        .header("content-length", PAID.len().to_string());
+    let mut begun: Vec<Half> = (0..8).map(|_| Half::open(server.address, &half)).collect();
+    let full = server.ask(&ask(&slow));
+    assert_eq!((full.status, full.header("retry-after")), (503, Some("1")));
+    assert!(full.detail().contains("of this source"), "{full:?}");
+    assert_eq!(server.ask(&ask(&other)).status, 202);
+    assert_eq!(begun[0].finish(PAID.as_bytes()).status, 202);
+    assert_eq!(server.ask(&ask(&slow)).status, 200, "its place is free again");
 }
 
 #[test]

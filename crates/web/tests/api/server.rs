@@ -75,7 +75,21 @@ pub struct Server {
     pub world: Arc<FakeWorld>,
     pub runtime: Runtime,
     stop: watch::Sender<bool>,
-    _folder: TempFolder,
+    pub folder: TempFolder,
+    /// Transactions that were committed.
+    pub commits: Arc<AtomicU32>,
+}
+
+struct Counted(Arc<AtomicU32>);
+
+impl store::CommitGate for Counted {
+    fn before_commit(&self) -> bool {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        true
+    }
+    fn after_commit(&self) -> bool {
+        true
+    }
 }
 
 /// A paired device.
@@ -117,7 +131,10 @@ impl Server {
         let clock = Arc::new(FakeClock::new(START));
         let ids = Arc::new(IdSource::new([9; 32]));
         let database = Database::Sqlite(folder.path().join("adjutant.db"));
-        let store = Store::open(options(database, clock.clone(), &ids, false)).expect("a store");
+        let commits = Arc::new(AtomicU32::new(0));
+        let gate: Arc<dyn store::CommitGate> = Arc::new(Counted(commits.clone()));
+        let options = options(database, clock.clone(), &ids, false);
+        let store = Store::open(store::Options { gate: Some(gate), ..options }).expect("a store");
         let script = Script::parse(SCRIPT).expect("a script");
         let model = std::sync::Arc::new(ScriptedModel::new(script, Prices::default()));
         let (world, secrets) = (Arc::new(FakeWorld::default()), Arc::new(SecretMemory::default()));
@@ -144,6 +161,7 @@ impl Server {
             cx: cx.clone(),
             owner: owner.id,
             listen: address,
+            data_dir: folder.path().to_owned(),
             secrets: secrets.clone(),
             hints: hints.clone(),
             demo,
@@ -153,7 +171,7 @@ impl Server {
         if engine {
             runtime.spawn(engine::pump::run(cx.clone(), hints, stopped));
         }
-        Server { address, cx, owner, clock, secrets, world, runtime, stop, _folder: folder }
+        Server { address, cx, owner, clock, secrets, world, runtime, stop, folder, commits }
     }
 
     /// Ends open streams and the engine's stages.

@@ -73,6 +73,14 @@ fn what_is_no_source_is_refused_with_the_remedy_and_leaves_no_secret() {
     let device = server.device("phone");
     add(&server, &device, "shop", standard());
     let hook = |secret: Value| json!({"config": standard(), "secret": secret});
+    let long = |mut config: Value, field: &str, bytes: usize| {
+        let text = if field == "key" || field == "topic" { "" } else { "https://a.example/" };
+        config[field] = json!(format!("{text:a<bytes$}"));
+        match config["kind"] == "webhook" {
+            true => json!({"config": config, "secret": SECRET}),
+            false => json!({"config": config}),
+        }
+    };
     for (part, status, remedy) in [
         (json!({"config": standard()}), 400, "needs its secret"),
         (hook(json!("whsec_AAAA")), 400, "at least 16 bytes"),
@@ -82,8 +90,26 @@ fn what_is_no_source_is_refused_with_the_remedy_and_leaves_no_secret() {
         (json!({"config": {"kind": "url", "url": "https://a b"}}), 400, "https://"),
         (json!({"config": {"kind": "folder", "path": "inbox"}}), 400, "whole path"),
         (json!({"config": {"kind": "mail"}}), 400, "not as this address takes it"),
-        (json!({"config": feed(), "every_ms": 1_000}), 409, "10 s"),
-        (json!({"config": feed(), "name": "two words"}), 409, "letters, digits"),
+        (json!({"config": feed(), "every_ms": 9_999}), 400, "10 s"),
+        (json!({"config": feed(), "every_ms": 366 * 86_400_000_u64 + 1}), 400, "366 days"),
+        (json!({"config": feed(), "every_ms": u64::MAX}), 400, "366 days"),
+        (json!({"config": feed(), "expect_ms": 0}), 400, "10 s"),
+        (json!({"config": feed(), "expect_ms": u64::MAX}), 400, "366 days"),
+        (json!({"config": feed(), "name": "two words"}), 400, "letters, digits"),
+        (hook(json!(format!("whsec_{}", "A".repeat(508)))), 400, "512 bytes"),
+        (json!({"config": {"kind": "url", "url": "https://me:word@a.example/"}}), 400, "password"),
+        (json!({"config": {"kind": "url", "url": "https:///path"}}), 400, "http://host/path"),
+        (json!({"config": {"kind": "feed", "url": "https://"}}), 400, "http://host/path"),
+        (
+            json!({"config": {"kind": "url", "url": "https://a.example\\b"}}),
+            400,
+            "http://host/path",
+        ),
+        (long(json!({"kind": "url", "url": ""}), "url", 4_097), 400, "4096 bytes"),
+        (long(standard(), "recheck", 4_097), 400, "4096 bytes"),
+        (long(standard(), "key", 201), 400, "config.key"),
+        (long(standard(), "topic", 201), 400, "config.topic"),
+        (long(standard(), "key", 0), 400, "config.key"),
         (json!({"config": feed(), "name": "shop"}), 409, "already"),
         (json!({"config": standard(), "secret": SECRET, "name": "shop"}), 409, "already"),
         (json!({"config": standard(), "secret": SECRET, "every_ms": 60_000}), 400, "recheck"),
@@ -97,6 +123,44 @@ fn what_is_no_source_is_refused_with_the_remedy_and_leaves_no_secret() {
     let list = server.get(&device.token, "/v1/sources").json();
     assert_eq!(list["sources"].as_array().map(Vec::len), Some(1));
     assert_eq!(server.secrets.count(), 1, "only the secret of the source that was added");
+}
+
+#[test]
+fn no_folder_is_watched_that_is_not_there_or_holds_the_servers_own_data() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let mine = testkit::stores::TempFolder::new();
+    let data = server.folder.path();
+    let (inner, link, file) =
+        (data.join("secrets"), mine.path().join("link"), mine.path().join("file"));
+    std::fs::create_dir_all(&inner).expect("a folder");
+    std::os::unix::fs::symlink(data, &link).expect("a link");
+    std::fs::write(&file, "text").expect("a file");
+    let add = |name: &str, path: &std::path::Path| {
+        let config = json!({"kind": "folder", "path": path});
+        send(&server, &device, &json!({"id": server.id(), "name": name, "config": config}))
+    };
+    let round = mine.path().join("..").join(data.file_name().expect("a name"));
+    let above = data.parent().expect("a folder");
+    for path in [data, &inner, &link, &link.join("secrets"), &round, above, "/".as_ref()] {
+        let reply = add("data", path);
+        assert_eq!(reply.status, 400, "{path:?}: {reply:?}");
+        assert!(reply.detail().contains("own data"), "{path:?}: {reply:?}");
+    }
+    for (path, remedy) in [(mine.path().join("none"), "make the folder"), (file, "no folder")] {
+        let reply = add("gone", &path);
+        assert_eq!(reply.status, 400, "{path:?}: {reply:?}");
+        assert!(reply.detail().contains(remedy), "{path:?}: {reply:?}");
+    }
+    let body = json!({"id": server.id(), "name": "inbox",
+        "config": {"kind": "folder", "path": mine.path()}});
+    let added = send(&server, &device, &body);
+    assert_eq!(added.status, 201);
+    let again = send(&server, &device, &body);
+    assert_eq!((again.status, again.json()), (200, added.json()));
+    let twice = add("again", &mine.path().join("."));
+    assert_eq!(twice.status, 409);
+    assert!(twice.detail().contains("inbox watches this folder already"), "{twice:?}");
 }
 
 #[test]
@@ -184,6 +248,74 @@ fn after_a_change_both_secrets_are_good_for_a_day() {
     let news = add(&server, &device, "news", feed());
     let path = format!("/v1/sources/{news}/rotate");
     assert_eq!(server.post(&device.token, &path, &body).status, 400);
+}
+
+const OTHER_SECRET: &str = "whsec_MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
+
+#[test]
+fn no_change_of_a_secret_ends_one_that_the_sender_may_still_use() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let id = add(&server, &device, "shop", standard());
+    let path = format!("/v1/sources/{id}/rotate");
+    let rotate = |write: &str, secret: &str| {
+        server.post(&device.token, &path, &json!({"id": write, "secret": secret}))
+    };
+    let deliver = |name: &str, secret: &str| {
+        let ask = signed(&id, secret, name, server.clock_now(), &format!(r#"{{"n":"{name}"}}"#));
+        server.ask(&ask).status
+    };
+    let first = server.id();
+    assert_eq!(rotate(&first, NEW_SECRET).status, 200);
+    server.clock.advance_ms(3_600_000);
+    assert_eq!(rotate(&server.id(), OTHER_SECRET).status, 200);
+    let all = [SECRET, NEW_SECRET, OTHER_SECRET];
+    assert_eq!(all.map(|secret| deliver(&secret[6..12], secret)), [202, 202, 202]);
+    // A late repeat of the first change does not undo the second.
+    assert_eq!(rotate(&first, NEW_SECRET).status, 200);
+    let newest = server.secrets.read(id_of(&json!(id)), server.clock_now()).expect("secrets");
+    assert_eq!(newest[0].expose(), OTHER_SECRET);
+    // Nor does the second secret come back under another id.
+    let back = rotate(&server.id(), NEW_SECRET);
+    assert_eq!(back.status, 409);
+    assert!(back.detail().contains("newer secret"), "{back:?}");
+    let fourth = "whsec_MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=";
+    assert_eq!(rotate(&server.id(), fourth).status, 200);
+    let fifth = "whsec_MzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzM=";
+    let full = rotate(&server.id(), fifth);
+    assert_eq!(full.status, 409);
+    assert!(full.detail().contains("2026-12-01T08:00:00"), "{full:?}");
+    server.clock.advance_ms(23 * 3_600_000);
+    assert_eq!(rotate(&server.id(), fifth).status, 200);
+    assert_eq!(
+        [deliver("x", SECRET), deliver("y", NEW_SECRET), deliver("z", fifth)],
+        [401, 202, 202]
+    );
+}
+
+#[test]
+fn a_secret_that_could_not_be_kept_leaves_no_answer_behind() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let id = add(&server, &device, "shop", standard());
+    let path = format!("/v1/sources/{id}/rotate");
+    let body = json!({"id": server.id(), "secret": NEW_SECRET});
+    server.secrets.fill(true);
+    let failed = server.post(&device.token, &path, &body);
+    assert_eq!((failed.status, &failed.json()["written"]), (503, &json!("nothing")));
+    server.secrets.fill(false);
+    // The same request again does what the first could not.
+    assert_eq!(server.post(&device.token, &path, &body).status, 200);
+    let ask = signed(&id, NEW_SECRET, "msg_1", server.clock_now(), "{}");
+    assert_eq!(server.ask(&ask).status, 202);
+    // What the records refuse leaves no secret either.
+    let used = server.id();
+    let say = json!({"id": used, "text": "hello"});
+    assert_eq!(server.post(&device.token, "/v1/messages", &say).status, 202);
+    let other = json!({"id": used, "secret": OTHER_SECRET});
+    assert_eq!(server.post(&device.token, &path, &other).status, 409);
+    let kept = server.secrets.read(id_of(&json!(id)), server.clock_now()).expect("secrets");
+    assert_eq!(kept.iter().map(|kept| kept.expose()).collect::<Vec<_>>(), [NEW_SECRET, SECRET]);
 }
 
 #[test]

@@ -4,7 +4,9 @@ use base::Secret;
 use serde_json::{Value, json};
 
 use super::super::sources::{self, NewSource};
-use super::super::{Settle, control, events, lift, observed, pause, settle, system_stop, trace};
+use super::super::{
+    Repeat, Settle, control, events, lift, observed, pause, settle, system_stop, trace,
+};
 use super::peer::{Peer, Reply};
 use super::{DUTY, Exit, ONCE, client, me, problem, run};
 
@@ -89,6 +91,9 @@ fn a_secret_that_a_sender_chose_comes_from_a_file() {
     std::fs::write(&path, "  s3cret-of-the-sender\n").expect("a file");
     let read = sources::secret_file(Some(&path)).expect("read").expect("a secret");
     assert_eq!(read.expose(), "s3cret-of-the-sender");
+    std::fs::write(&path, "s".repeat(513)).expect("a file");
+    let long = sources::secret_file(Some(&path)).expect_err("too long").to_string();
+    assert!(long.contains("512 bytes"), "{long}");
     std::fs::write(&path, "\n").expect("a file");
     assert!(sources::secret_file(Some(&path)).is_err());
     assert!(sources::secret_file(Some(&folder.path().join("none"))).is_err());
@@ -140,22 +145,52 @@ fn a_source_is_tried_changed_and_removed_by_its_name() {
         let client = client(&peer.url);
         let ended = run(false, None, async |s| sources::test(&client, "news", s).await);
         assert!(ended.out.starts_with(begin), "{}", ended.out);
+        let works = !begin.starts_with("It does not work");
+        assert_eq!(ended.exit, if works { Exit::Ok } else { Exit::Error }, "{begin}");
     }
 
     let peer = self::peer(json!({"id": SHOP, "former_until": "2026-12-01T01:00:00Z", "seq": 5}));
     let client = client(&peer.url);
-    let ended = run(false, None, async |s| sources::rotate(&client, "shop", None, s).await);
-    let secret = peer.asked("POST")[0].body["secret"].clone();
-    let wanted = format!(
-        "Secret   {}\nGive it to the sender. It is not shown again.\n\
-         The former secret is valid until Tue 01 Dec 09:00.\n",
-        secret.as_str().expect("a secret")
-    );
+    let ended = run(false, None, async |s| sources::rotate(&client, "shop", None, ONCE, s).await);
+    let sent = peer.asked("POST")[0].body.clone();
+    let [id, secret] = [&sent["id"], &sent["secret"]].map(|text| text.as_str().expect("a text"));
+    assert_eq!(ended.err, format!("Request id {id}\nSecret   {secret}\n"));
+    let wanted = "The new secret is in force.\nGive it to the sender. It is not shown again.\n\
+                  The former secret is valid until Tue 01 Dec 09:00.\n";
     assert_eq!(ended.out, wanted);
     let ended = run(false, None, async |s| sources::remove(&client, "shop", s).await);
     assert!(ended.out.starts_with("Removed, with its secret"), "{}", ended.out);
     let asked = peer.asked("DELETE");
     assert!(asked[0].what.starts_with(&format!("DELETE /v1/sources/{SHOP}?id=")), "{asked:?}");
+}
+
+#[test]
+fn a_change_of_a_secret_whose_answer_is_lost_is_repeated_with_the_same_id_and_secret() {
+    let peer = Peer::start(|asked| match asked.what.as_str() {
+        "GET /v1/me" => me(),
+        "GET /v1/sources" => Reply::Json(200, json!({"sources": [shop()], "unknown": {}})),
+        _ => problem(503, "Unavailable", "No answer in time."),
+    });
+    let client = client(&peer.url);
+    let patient = Repeat { id: None, wait_s: 1 };
+    let ended =
+        run(false, None, async |s| sources::rotate(&client, "shop", None, patient, s).await);
+    let sent = peer.asked("POST");
+    assert!(sent.len() > 1, "it was not repeated");
+    assert!(sent.iter().all(|asked| asked.body == sent[0].body), "{sent:?}");
+    let [id, secret] =
+        [&sent[0].body["id"], &sent[0].body["secret"]].map(|text| text.as_str().expect("a text"));
+    // Nothing is lost with the answer: both are on the screen, and the way on names the id.
+    assert_eq!(ended.err, format!("Request id {id}\nSecret   {secret}\n"));
+    let repeat = format!(
+        "Repeat it safely with: adjutant source rotate shop --id {id} --secret-file FILE, with the \
+         secret above in FILE"
+    );
+    assert!(ended.error.starts_with("Not known whether it was changed"), "{}", ended.error);
+    assert!(ended.error.ends_with(&repeat), "{}", ended.error);
+    let again = Repeat { id: Some(client.new_id()), wait_s: 0 };
+    let ended = run(false, None, async |s| sources::rotate(&client, "shop", None, again, s).await);
+    assert_eq!(ended.exit, Exit::Usage);
 }
 
 fn state() -> Value {

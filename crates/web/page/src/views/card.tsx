@@ -7,7 +7,7 @@ import { decide } from "../actions.js";
 import { langOf, leftWords, whenWords } from "../clock.js";
 import * as s from "../state.js";
 import type { Proposal } from "../types.js";
-import { proposalEndWords } from "../words.js";
+import { heardWords, planLines, proposalEndWords } from "../words.js";
 import { AskIcon, CheckIcon, CrossIcon } from "./icons.js";
 
 /** A tap meant for what was here before must not decide. */
@@ -64,8 +64,22 @@ function Terms({ proposal }: { proposal: Proposal }) {
         <dd key={at}>
           <span lang={langOf(plan.words)}>{plan.words}</span>
           {plan.first !== null && <span class="meta"> · {words.first(when(plan.first))}</span>}
+          {planLines(plan, words).map((line) => (
+            <span class="task" key={line}>
+              {line}
+            </span>
+          ))}
           <span class="task" lang={langOf(plan.prompt)}>
             {plan.prompt}
+          </span>
+        </dd>
+      ))}
+      {proposal.subscriptions.length > 0 && <dt>{words.hears}</dt>}
+      {proposal.subscriptions.map((heard, at) => (
+        <dd key={at}>
+          {heardWords(heard, words)}
+          <span class="task" lang={langOf(heard.prompt)}>
+            {heard.prompt}
           </span>
         </dd>
       ))}
