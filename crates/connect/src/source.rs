@@ -3,6 +3,7 @@
 //! A [`Config`] says how a source is reached, an [`Item`] is one thing that came in. [`webhook`] checks
 //! requests that a sender signed; what is polled is looked at by the other files of this folder.
 
+use ::url::Url;
 use base::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +73,8 @@ pub struct Item {
     pub content: Vec<u8>,
     /// The media type of `content`.
     pub media: String,
-    /// URLs in it that may become objects.
+    /// Addresses that become objects (TOOL-15): where it stands at the source that the user named, and
+    /// nowhere else. What others wrote into it names no address that may be fetched.
     pub links: Vec<String>,
 }
 
@@ -102,6 +104,9 @@ impl Default for SourceLimits {
         }
     }
 }
+
+/// Bytes of an address.
+const LINK_BYTES_MAX: usize = 2_000;
 
 /// Bytes of a cursor.
 pub const CURSOR_BYTES_MAX: usize = 64 * 1024;
@@ -168,6 +173,17 @@ async fn fetch(web: &Client, url: &str, marks: &Conditions) -> Result<Option<Fet
             Err(LookError::Status { url: url.to_owned(), status, retry_after })
         }
     }
+}
+
+/// An address as it would be fetched, if it lies on the host of `home`, which the user named, and holds
+/// no credentials.
+fn at_home(address: &str, home: &Url) -> Option<Url> {
+    let address = Url::parse(address).ok().filter(|_| address.len() <= LINK_BYTES_MAX)?;
+    let is_web = matches!(address.scheme(), "https" | "http");
+    let is_bare = address.username().is_empty() && address.password().is_none();
+    let is_home =
+        address.host().is_some() && address.host() == home.host() && address.port() == home.port();
+    (is_web && is_bare && is_home).then_some(address)
 }
 
 /// The marks of the last answer, as a cursor keeps them.

@@ -23,6 +23,20 @@ fn floor(text: &str, index: usize) -> usize {
     (0..=index.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
 }
 
+/// A key or topic without what commands a screen and without what is not seen: control characters,
+/// characters without width and those that turn the direction of writing. Two names that look the same
+/// to a reader are the same.
+pub(crate) fn visible(text: &str) -> String {
+    text.chars().filter(|c| !is_unseen(*c)).collect()
+}
+
+/// Whether [`visible`] takes a character out.
+pub(crate) fn is_unseen(c: char) -> bool {
+    let turns = matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}')
+        || matches!(c, '\u{2060}'..='\u{2069}' | '\u{061C}' | '\u{FEFF}');
+    turns || c.is_control()
+}
+
 #[cfg(test)]
 mod tests {
     use super::cut;

@@ -25,12 +25,14 @@ pub(crate) use charset::decode;
 pub(crate) use page::{PageError, read_html, text_of};
 
 /// The manifest of the built-in connector `web`, read like any other.
+///
+/// A page issues none of its links (TOOL-15): whoever wrote it could lay out an address for each thing
+/// that its reader knows, and read from their server's log which of them was fetched.
 pub const WEB_MANIFEST: &str = r#"
 [tool.fetch_page]
 effect      = "read"
-description = "Reads a web page as text, with its links to the same site."
+description = "Reads a web page as text, with its links to the same site. The address comes from the user's words, the delegation or a search; a link that the page names needs the user's consent."
 objects     = { url = "url" }
-issues      = { url = "links[]" }
 
 [tool.search]
 effect      = "read"

@@ -128,9 +128,40 @@ async fn a_folder_is_read_in_bites() {
     polled.limits = SourceLimits { look_bytes_max: 1, ..SourceLimits::default() };
     polled.cursor = None;
     assert_eq!(polled.texts().await, texts(&["0"], true));
-    polled.limits.seen_max = 4;
-    let error = polled.try_look().await.unwrap_err();
-    assert!(error.to_string().contains("more than 4 files; move away"), "{error}");
+    fs::remove_dir_all(&path).unwrap();
+}
+
+/// A folder that is too full goes on with its newest files, and says so once.
+#[tokio::test]
+async fn of_too_many_files_the_newest_are_watched() {
+    let (path, mut polled) = folder("many");
+    polled.limits.seen_max = 3;
+    for n in 0..9_u8 {
+        aged(&path, &format!("{n}"), &[b'0' + n], 50_000 - u64::from(n));
+    }
+    let first = polled.cursor.clone();
+    let (found, more) = polled.texts().await;
+    assert_eq!((&found[1..], more), (["6", "7", "8"].map(str::to_owned).as_slice(), false));
+    assert!(found[0].contains("more than 3 files. Only the 3 that were changed last"), "{found:?}");
+    assert_eq!(polled.texts().await, texts(&[], false));
+    aged(&path, "new", b"new", 2_000);
+    assert_eq!(polled.texts().await, texts(&["new"], false));
+    // A lost commit says it with the same id.
+    let again = polled.cursor.clone();
+    let mut ids = Vec::new();
+    for cursor in [first.clone(), first] {
+        polled.cursor = cursor;
+        ids.push(polled.try_look().await.unwrap().items[0].external_id.clone());
+    }
+    assert_eq!(ids[0], ids[1]);
+    // Mended, and too full once more.
+    polled.cursor = again;
+    for n in 0..7_u8 {
+        fs::remove_file(path.join(format!("{n}"))).unwrap();
+    }
+    assert_eq!(polled.texts().await, texts(&[], false));
+    aged(&path, "newer", b"newer", 1_500);
+    assert_eq!(polled.texts().await.0.len(), 2);
     fs::remove_dir_all(&path).unwrap();
 }
 
@@ -161,6 +192,7 @@ async fn files_are_named_by_their_kind() {
     aged(&path, "4", b"text", 30_000);
     aged(&path, "5.bin", b"\xff\x00", 20_000);
     aged(&path, "6.txt", &[b'x'; 201], 10_000);
+    aged(&path, "7\u{202e}fdp\u{200b}.\u{7}txt", b"text", 5_000);
     let looked = polled.try_look().await.unwrap();
     let shown: Vec<(&str, &str)> =
         looked.items.iter().map(|i| (i.key.as_deref().unwrap(), i.media.as_str())).collect();
@@ -173,6 +205,7 @@ async fn files_are_named_by_their_kind() {
             ("4", "text/plain"),
             ("5.bin", "application/octet-stream"),
             ("6.txt", "text/plain"),
+            ("7fdp.txt", "text/plain"),
         ]
     );
     assert_eq!(looked.items[0].content, mail.as_bytes());
@@ -242,7 +275,8 @@ async fn a_feed_tells_what_came_after_the_first_look() {
         "Entry 3 & more\nhttps://news.example.com/3\n2026-11-30T08:00:00+00:00\nAbout 3\nit."
     );
     assert_eq!((item.key.as_deref(), item.topic.as_deref()), (Some("3"), Some("entry")));
-    assert_eq!(item.links, ["https://news.example.com/3"]);
+    // It leads away from the feed, so it stands in the text only.
+    assert_eq!(item.links, [""; 0]);
     // An entry that had left the feed and comes back is not new.
     site.put("/feed", page(&["5", "1"], "\"c\""));
     assert_eq!(ids(&polled.try_look().await.unwrap()), ["5"]);
@@ -272,6 +306,79 @@ async fn a_long_feed_comes_in_bites_and_nothing_is_lost() {
     site.put("/feed", Reply::page("text/xml", rss(&many)));
     polled.limits.items_max = 50;
     polled.try_look().await.unwrap();
+}
+
+/// A feed of more entries than are remembered: none of those that were left out is ever new.
+#[tokio::test]
+async fn what_was_old_at_the_first_look_is_never_new() {
+    /// The entries of these numbers, the newest first; the number is the date, if there is one.
+    fn page(numbers: impl DoubleEndedIterator<Item = u64>, dated: bool) -> Reply {
+        let entry = |n: u64| {
+            let (day, hour) = (n / 24, n % 24);
+            let date = format!("{}-{:02}-{:02}", 2000 + day / 336, day / 28 % 12 + 1, day % 28 + 1);
+            let date = format!("\"date_published\": \"{date}T{hour:02}:00:00Z\",");
+            format!("{{{} \"id\": \"{n}\"}}", if dated { date.as_str() } else { "" })
+        };
+        let entries: Vec<String> = numbers.rev().map(entry).collect();
+        let head = "\"version\": \"https://jsonfeed.org/version/1.1\", \"title\": \"t\"";
+        Reply::page("application/json", format!("{{{head}, \"items\": [{}]}}", entries.join(",")))
+    }
+    let site = Site::start().await.unwrap();
+    for dated in [true, false] {
+        let mut polled = feed(&site);
+        site.put("/feed", page(0..9_000, dated));
+        assert_eq!(ids(&polled.try_look().await.unwrap()), [""; 0]);
+        assert_eq!(ids(&polled.try_look().await.unwrap()), [""; 0], "dated: {dated}");
+        // Some are taken away at the top, and what was left out moves up.
+        site.put("/feed", page(0..8_500, dated));
+        assert_eq!(ids(&polled.try_look().await.unwrap()), [""; 0], "dated: {dated}");
+        site.put("/feed", page((0..8_500).chain(9_001..9_003), dated));
+        assert_eq!(ids(&polled.try_look().await.unwrap()), ["9001", "9002"], "dated: {dated}");
+        assert_eq!(ids(&polled.try_look().await.unwrap()), [""; 0], "dated: {dated}");
+    }
+    // Listed the oldest first, a dated feed is read by its dates.
+    let mut polled = feed(&site);
+    polled.limits.seen_max = 5;
+    let turned =
+        |numbers: std::ops::Range<u64>| page(numbers.collect::<Vec<_>>().into_iter().rev(), true);
+    site.put("/feed", turned(0..20));
+    assert_eq!(ids(&polled.try_look().await.unwrap()), [""; 0]);
+    site.put("/feed", turned(0..21));
+    assert_eq!(ids(&polled.try_look().await.unwrap()), ["20"]);
+}
+
+#[tokio::test]
+async fn an_entry_names_its_own_address_only_where_the_feed_lies() {
+    let site = Site::start().await.unwrap();
+    let mut polled = feed(&site);
+    let page = |entries: &str| {
+        let head = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>t</title><id>f</id>";
+        Reply::page("application/xml", format!("{head}{entries}</feed>"))
+    };
+    site.put("/feed", page(""));
+    polled.try_look().await.unwrap();
+    let entry = |id: &str, links: &str| format!("<entry><id>{id}</id>{links}</entry>");
+    let address = site.address();
+    let entries = [
+        entry(
+            "own",
+            "<link rel=\"related\" href=\"/about\"/><link href=\"/own\"/><link href=\"/2\"/>",
+        ),
+        entry("other", "<link href=\"https://evil.example/?leak\"/>"),
+        entry("port", "<link href=\"http://127.0.0.1:1/\"/>"),
+        entry("credentials", &format!("<link href=\"http://a:b@{address}/\"/>")),
+        entry("un\u{202e}seen\u{200b}", ""),
+    ];
+    site.put("/feed", page(&entries.concat()));
+    let looked = polled.try_look().await.unwrap();
+    let links: Vec<(&str, &[String])> =
+        looked.items.iter().map(|i| (i.key.as_deref().unwrap(), i.links.as_slice())).collect();
+    let own = [site.url("/own")];
+    let none = [].as_slice();
+    let expected =
+        [("unseen", none), ("credentials", none), ("port", none), ("other", none), ("own", &own)];
+    assert_eq!(links, expected);
+    assert!(String::from_utf8_lossy(&looked.items[3].content).contains("https://evil.example/"));
 }
 
 #[tokio::test]

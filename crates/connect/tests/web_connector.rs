@@ -9,10 +9,10 @@ use std::time::Duration;
 use connect::guard::{Client, GuardLimits, Resolve, Resolving};
 use connect::web::{Web, WebLimits};
 use connect::{
-    Command, ConfigError, ConnectError, ConnectLimits, Connectors, Issued, Level, Manifest, Needed,
-    Reach, Refusal, ServerConfig, ToolAnswer,
+    Command, ConfigError, ConnectError, ConnectLimits, Connectors, Level, Manifest, Needed, Reach,
+    Refusal, ServerConfig, ToolAnswer,
 };
-use serde_json::{Map, json};
+use serde_json::Map;
 use testkit::site::{Reply, Site};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -63,18 +63,16 @@ async fn a_page_is_fetched_by_an_address_that_was_issued() {
 
     let answer = connectors.call(wanted().cleared(|_| true).unwrap(), LIMIT).await.unwrap();
     let (news, more) = (site.url("/news"), site.url("/a"));
-    let snapshot = json!({
-        "final_url": news, "status": 200, "media": "text/html", "title": "", "links": [more],
-    });
     let expected = ToolAnswer {
         text: answer.text.clone(),
         is_error: false,
         provenance: format!("web:{news}"),
         level: Level::Web,
-        issued: vec![Issued { kind: "url".to_owned(), id: more, snapshot }],
+        // A page's own links stand in its text and may not be followed for that.
+        issued: Vec::new(),
     };
     assert_eq!(answer, expected);
-    assert!(answer.text.contains("More"), "{}", answer.text);
+    assert!(answer.text.contains("More") && answer.text.contains(&more), "{}", answer.text);
     let (of, schema) = ("web.search", connectors.schema("web.search").await.unwrap());
     assert!(schema.name == of && schema.parameters.contains("\"query\""), "{schema:?}");
     let checked = connectors.check().await;

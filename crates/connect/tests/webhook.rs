@@ -114,18 +114,23 @@ fn a_signed_request_becomes_an_item() {
         topic: Some("order.paid".to_owned()),
         content: ORDER.into(),
         media: "application/json".to_owned(),
-        links: vec!["https://shop.example/o/4711".to_owned()],
+        // Whoever orders at the shop could have written it.
+        links: Vec::new(),
     };
     assert_eq!(Request::standard(ORDER).send(), Ok(item));
     let body = r#"{"action":"opened","issue":{"number":7,"url":"https://api.example/7",
-        "html_url":"https://forge.example/o/r/issues/7"},"repository":{"full_name":"o/r"}}"#;
+        "html_url":"https://forge.example/o/r/issues/7"},"repository":{"full_name":"o/r",
+        "html_url":"https://forge.example/o/r"},"sender":{"html_url":"https://forge.example/o"}}"#;
     let item = Item {
         external_id: "72d3162e-cc78-11e3-81ab-4c9367dc0958".to_owned(),
         key: Some("o/r#7".to_owned()),
         topic: Some("issues.opened".to_owned()),
         content: body.into(),
         media: "application/json".to_owned(),
-        links: vec!["https://forge.example/o/r/issues/7".to_owned()],
+        links: vec![
+            "https://forge.example/o/r/issues/7".to_owned(),
+            "https://forge.example/o/r".to_owned(),
+        ],
     };
     assert_eq!(Request::github("issues", body).send(), Ok(item));
 }
@@ -160,7 +165,12 @@ fn paths_lead_to_the_topic_and_the_key() {
     }
     let long = format!(r#"{{"type":"{}"}}"#, "x".repeat(401));
     assert_eq!(Request::standard(&long).send().unwrap().topic, None);
-    assert_eq!(Request::standard(r#"{"type":"a\u0000b"}"#).send().unwrap().topic, None);
+    // What a screen would obey or nobody would see is in no name.
+    let unseen =
+        r#"{"type":"a\u0000\u202eb\u2066\u200b","data":"\u202a\u202c\u0007","action":"x\u200f"}"#;
+    let item = Request::standard(unseen).with(|r| r.key_path = Some("data")).send().unwrap();
+    assert_eq!((item.key, item.topic), (None, text("ab")));
+    assert_eq!(Request::github("push", unseen).send().unwrap().topic, text("push.x"));
     let request = Request::github("push", r#"{"repository":{"full_name":"o/r"},"ref":"main"}"#);
     let of = |request: Request| request.send().map(|item| (item.key, item.topic)).unwrap();
     assert_eq!(of(request.clone()), (text("o/r"), text("push")));
@@ -197,6 +207,9 @@ fn five_minutes_either_way_are_allowed() {
     assert_eq!([-300, 0, 300].map(at), [Ok(()), Ok(()), Ok(())]);
     assert_eq!(at(301), Err(HookError::TooOld { apart_s: 301 }));
     assert_eq!(at(-301), Err(HookError::TooOld { apart_s: -301 }));
+    let said = |apart_s| HookError::TooOld { apart_s }.to_string();
+    assert!(said(301).contains("was signed 301 s before now, and"), "{}", said(301));
+    assert!(said(-301).contains("was signed 301 s in the future, and"), "{}", said(-301));
     // GitHub signs no time.
     let years_later = Request::github("push", "{}").with(|r| r.now_s += 100_000_000);
     assert!(years_later.send().is_ok());
@@ -215,12 +228,64 @@ fn a_limit_is_a_limit() {
         |id: String| Request::github("push", "{}").with(|r| *r.header("x-github-delivery") = id);
     assert!(with_id("x".repeat(200)).send().is_ok());
     assert!(with_id("x".repeat(201)).send().is_err());
-    let many: Vec<String> = (0..50).map(|n| format!("\"https://a.example/{n}\"")).collect();
-    let item = Request::standard(&format!(r#"{{"all":[{}]}}"#, many.join(","))).send().unwrap();
-    assert_eq!(item.links.len(), 20);
-    assert_eq!(item.links.first().map(String::as_str), Some("https://a.example/0"));
+    let shown = |n: i32| format!(r#""{n}":{{"html_url":"https://a.example/o/r/{n}"}}"#);
+    let many: Vec<String> = (0..50).map(shown).collect();
+    let repository = r#""repository":{"html_url":"https://a.example/o/r"}"#;
+    let body = format!("{{{repository},{}}}", many.join(","));
+    assert_eq!(Request::github("push", &body).send().unwrap().links.len(), 20);
+    let signed = |count: usize| {
+        Request::standard(ORDER).with(|r| {
+            let good = r.header("webhook-signature").clone();
+            *r.header("webhook-signature") = format!("{}{good}", "v1,AAAA ".repeat(count - 1));
+        })
+    };
+    assert!(signed(16).send().is_ok());
+    let refused = signed(17).send().unwrap_err();
+    assert_eq!((&refused, refused.status()), (&HookError::TooManySignatures { max: 16 }, 400));
+    assert!(refused.to_string().contains("more than 16 signatures"), "{refused}");
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(matches!(Request::standard(&deep).send(), Err(HookError::BadJson { .. })));
+}
+
+/// An address that a stranger wrote into a payload is fetched by nobody (TOOL-15).
+#[test]
+fn only_addresses_of_github_below_the_repository_are_taken() {
+    let links = |body: &str| Request::github("issues", body).send().unwrap().links;
+    let of = |repository: &str, address: &str| {
+        let body = serde_json::json!({
+            "repository": { "html_url": repository },
+            "issue": { "html_url": address, "body": address, "user": { "html_url": address } },
+            "pull_request": { "head": { "repo": { "html_url": address } } },
+        });
+        links(&body.to_string())
+    };
+    let home = "https://github.com/o/r";
+    let own = "https://github.com/o/r/issues/7#issuecomment-1";
+    assert_eq!(of(home, own), [own, home]);
+    assert_eq!(of("https://git.corp.example/o/r/", "https://git.corp.example/o/r/pull/1").len(), 2);
+    for strange in [
+        "https://evil.example/o/r/issues/7",
+        "https://github.com.evil.example/o/r/issues/7",
+        "https://github.com/o/r2",
+        "https://github.com/o/r/../../stranger/leak",
+        "https://github.com/o/r/%2e%2e/%2e%2e/stranger/leak",
+        "https://github.com:8443/o/r/issues/7",
+        "https://secret@github.com/o/r/issues/7",
+        "https://github.com/o/r/issues/7?q=secret",
+        "https://github.com@evil.example/o/r/issues/7",
+        "https:\\\\evil.example/o/r",
+        "javascript:alert(1)",
+        "/o/r/issues/7",
+    ] {
+        assert_eq!(of(home, strange), [home], "{strange}");
+    }
+    // Without a repository, or one that is a whole host, there is no own address.
+    let lone = r#"{"issue":{"html_url":"https://github.com/o/r/issues/7"}}"#;
+    assert_eq!(links(lone), [""; 0]);
+    assert_eq!(of("https://github.com/", own), [""; 0]);
+    assert_eq!(of("github.com/o/r", own), [""; 0]);
+    let standard = Request::standard(r#"{"type":"x","html_url":"https://github.com/o/r"}"#);
+    assert_eq!(standard.send().unwrap().links, [""; 0]);
 }
 
 /// What is refused, why, and with which status.

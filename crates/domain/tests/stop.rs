@@ -1,7 +1,8 @@
 //! The stop check against three labelled sets (QUE-10). A missed stop fails; false alarms are
 //! counted.
 //!
-//! `labelled.txt` was written before the lexicon. `held_out.txt` (hard, roundabout) and
+//! `labelled.txt` was written before the lexicon; one of its lines, which moves a call to another week,
+//! was relabelled a stop when those who put off began to count. `held_out.txt` (hard, roundabout) and
 //! `everyday.txt` were written after it and measured before it learned from them: 36 of 134 and 3
 //! of 90 stops were missed then, 2 of 128 and 1 of 92 clear messages were held. What is new to the
 //! lexicon is therefore still missed at such rates; that is why a model has to agree before
@@ -12,6 +13,8 @@ use domain::stop::{StopCheck, stop_check};
 const LABELLED: &str = include_str!("stop/labelled.txt");
 const HELD_OUT: &str = include_str!("stop/held_out.txt");
 const EVERYDAY: &str = include_str!("stop/everyday.txt");
+/// What someone says who wants it another day, and the shortest ways to say no.
+const PUT_OFF: &str = include_str!("stop/put_off.txt");
 
 /// What a set came to: stops caught and missed, clear messages let through and held.
 #[derive(Debug, Default)]
@@ -84,6 +87,11 @@ fn no_stop_of_the_everyday_set_is_missed() {
     check("everyday", EVERYDAY, 0);
 }
 
+#[test]
+fn whoever_puts_it_off_or_says_a_bare_no_is_heard() {
+    check("put off", PUT_OFF, 0);
+}
+
 /// A way to write the same message.
 type Dress = dyn Fn(&str) -> String;
 
@@ -94,7 +102,7 @@ fn a_stop_stays_one_in_capitals_full_width_quotes_and_with_blanks() {
         let wide = |c: char| char::from_u32(u32::from(c) + 0xFEE0).unwrap();
         text.chars().map(|c| if c.is_ascii_graphic() { wide(c) } else { c }).collect()
     };
-    let dressed: [(&str, &Dress); 9] = [
+    let dressed: [(&str, &Dress); 10] = [
         ("capitals", &|text| text.to_uppercase()),
         ("full width", &full_width),
         ("quoted", &|text| format!("“{text}”")),
@@ -102,10 +110,11 @@ fn a_stop_stays_one_in_capitals_full_width_quotes_and_with_blanks() {
         ("no apostrophe", &|text| text.replace('\'', "")),
         ("wide blanks", &|text| format!("\u{3000}{}\n", text.replace(' ', " \u{A0} "))),
         ("zero width", &|text| text.chars().flat_map(|c| [c, '\u{200B}']).collect()),
+        ("turned", &|text| text.chars().flat_map(|c| ['\u{2066}', c, '\u{202E}']).collect()),
         ("bold", &|text| format!("**{text}**!!!")),
         ("with a face", &|text| format!("🙏 {text} 🙏")),
     ];
-    for set in [LABELLED, HELD_OUT, EVERYDAY] {
+    for set in [LABELLED, HELD_OUT, EVERYDAY, PUT_OFF] {
         for (_, text) in sentences(set).filter(|(is_stop, _)| *is_stop) {
             for (name, dress) in &dressed {
                 let worn = dress(text);

@@ -25,14 +25,6 @@ pub enum LookError {
         /// The path.
         path: String,
     },
-    /// The folder holds more files than are kept track of.
-    #[error("the folder {path} holds more than {files_max} files; move away what is done with")]
-    TooManyFiles {
-        /// The folder.
-        path: String,
-        /// The limit.
-        files_max: usize,
-    },
     /// The URL could not be fetched.
     #[error(transparent)]
     Fetch(#[from] GuardError),
@@ -81,7 +73,6 @@ impl LookError {
             LookError::NotPolled
             | LookError::Cursor
             | LookError::RelativeFolder { .. }
-            | LookError::TooManyFiles { .. }
             | LookError::NotAPage { .. } => false,
         }
     }

@@ -1,11 +1,15 @@
 //! A watched folder: each whole file that appears or changes in it is an item.
 //!
-//! A file is told from another by its name, size, time of change and content. Only plain files that lie
-//! in the folder itself are looked at: no links, no folders, nothing whose name begins with a dot.
+//! A look compares name, size and time of change with those of the look before (the stamp): a file whose
+//! content was changed so that all three stay is not seen to have changed. The content is in the item's
+//! id only. Only plain files that lie in the folder itself are looked at: no links, no folders, nothing
+//! whose name begins with a dot, and of more than [`SourceLimits::seen_max`] the most recently changed.
+//!
+//! A file that can not be read makes one item that says so, and is tried again at each look.
 
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -13,19 +17,24 @@ use std::time::UNIX_EPOCH;
 
 use base::{Digest, Timestamp};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::seen::{Stamp, Stamps};
 use super::{Item, Look, LookError, SourceLimits, read_cursor, write_cursor};
+use crate::text::visible;
 
 /// Bytes of a file's name in an id and as a key.
 const NAME_BYTES_MAX: usize = 120;
 
-/// The stamps of the files that are there and were found, sorted.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct Cursor {
+    /// The stamps of the files that are there and were found, or were told to be unreadable, sorted.
     seen: Stamps,
+    /// It was told that the folder holds more files than are watched.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    over: bool,
 }
 
 /// A file as the listing shows it.
@@ -35,6 +44,26 @@ struct Entry {
     metadata: Metadata,
     stamp: Stamp,
 }
+
+impl Entry {
+    /// What is remembered of a file that could not be read: not its stamp, which would let it rest
+    /// although its rights are mended.
+    fn unread_stamp(&self) -> Stamp {
+        let name = self.path.file_name().unwrap_or_default();
+        Stamp::of(&Digest::of_parts([name.as_bytes(), &marks(&self.metadata), b"unread"]))
+    }
+}
+
+/// What reading a file came to.
+enum Reading {
+    Item(Item),
+    /// It changed or went away meanwhile: it waits for another look.
+    Changed,
+    Failed(std::io::Error),
+}
+
+/// Opens a file for reading; a parameter, since no right stops a test that runs as root.
+type Open = fn(&Path) -> std::io::Result<File>;
 
 pub(super) async fn look(
     path: &str,
@@ -49,7 +78,7 @@ pub(super) async fn look(
     let (path, limits) = (path.to_owned(), limits.clone());
     let failed = LookError::Folder { path: path.clone(), reason: "reading it crashed".to_owned() };
     // Files may lie on a slow disk; a thread of their own keeps the others going.
-    tokio::task::spawn_blocking(move || read(&path, cursor, &limits, now))
+    tokio::task::spawn_blocking(move || read(&path, cursor, &limits, now, open))
         .await
         .unwrap_or(Err(failed))
 }
@@ -59,54 +88,140 @@ fn read(
     cursor: Cursor,
     limits: &SourceLimits,
     now: Timestamp,
+    open: Open,
 ) -> Result<Look, LookError> {
-    let entries = list(path, limits.seen_max)?;
+    let (entries, over) = list(path, limits.seen_max)?;
+    let mut items = Vec::new();
+    if over && !cursor.over {
+        items.push(too_many(path, &cursor, limits.seen_max));
+    }
     let before: BTreeSet<Stamp> = cursor.seen.0.into_iter().collect();
     let (known, new): (Vec<Entry>, Vec<Entry>) =
         entries.into_iter().partition(|entry| before.contains(&entry.stamp));
     let mut seen: Vec<Stamp> = known.iter().map(|entry| entry.stamp).collect();
-    let (mut items, mut bytes, mut more) = (Vec::new(), 0, false);
-    for entry in new.iter().filter(|entry| is_settled(&entry.metadata, limits.settle_ms, now)) {
-        if items.len() >= limits.items_max || bytes >= limits.look_bytes_max {
-            more = true;
-            break;
+    let (mut bytes, mut more) = (0, false);
+    for entry in &new {
+        let told = before.contains(&entry.unread_stamp());
+        let settled = is_settled(&entry.metadata, limits.settle_ms, now);
+        let full = items.len() >= limits.items_max || bytes >= limits.look_bytes_max;
+        more |= settled && full;
+        let reading = match settled && !full {
+            true => item_of(entry, limits.item_bytes_max, open),
+            false => Reading::Changed,
+        };
+        match reading {
+            Reading::Item(item) => {
+                bytes += item.content.len();
+                items.push(item);
+                seen.push(entry.stamp);
+            }
+            Reading::Changed => seen.extend(told.then(|| entry.unread_stamp())),
+            Reading::Failed(error) if is_ours(&error) => {
+                let reason = format!("`{}`: {error}", entry.name);
+                return Err(LookError::Folder { path: path.to_owned(), reason });
+            }
+            Reading::Failed(error) => {
+                items.extend((!told).then(|| unreadable(entry, &error)));
+                seen.push(entry.unread_stamp());
+            }
         }
-        // A file that changes or goes away while it is read waits for another look.
-        let Some(item) = item_of(entry, limits.item_bytes_max) else { continue };
-        bytes += item.content.len();
-        items.push(item);
-        seen.push(entry.stamp);
     }
     seen.sort_unstable();
-    let cursor = write_cursor(&Cursor { seen: Stamps(seen) })?;
+    let cursor = write_cursor(&Cursor { seen: Stamps(seen), over })?;
     Ok(Look { items, cursor, more })
 }
 
-/// The plain files of a folder, the oldest change first.
-fn list(path: &str, files_max: usize) -> Result<Vec<Entry>, LookError> {
+/// Whether it is this program that can open no more, whatever the file is.
+fn is_ours(error: &std::io::Error) -> bool {
+    let code = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE, Errno::NOMEM].iter().any(|ours| Some(ours.raw_os_error()) == code)
+}
+
+/// The `files_max` most recently changed plain files of a folder, the oldest change first, and whether
+/// there are more.
+fn list(path: &str, files_max: usize) -> Result<(Vec<Entry>, bool), LookError> {
     let failed = |error: std::io::Error| LookError::Folder {
         path: path.to_owned(),
         reason: error.to_string(),
     };
-    let mut entries = Vec::new();
+    let (mut entries, mut over) = (Vec::new(), false);
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        let name = entry.file_name();
-        // Of the link itself, not of what it points at. A file may be gone by now.
-        let Ok(metadata) = entry.metadata() else { continue };
-        if name.as_bytes().starts_with(b".") || !metadata.is_file() {
+        let file = entry.file_name();
+        let name = match visible(&file.to_string_lossy()) {
+            name if name.is_empty() => "file".to_owned(),
+            name => name,
+        };
+        // Of the link itself, not of what it points at.
+        let metadata = match entry.metadata() {
+            Ok(metadata) => metadata,
+            // It is gone by now.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => {
+                let reason = format!("`{name}`: {error}");
+                return Err(LookError::Folder { path: path.to_owned(), reason });
+            }
+        };
+        if file.as_bytes().starts_with(b".") || !metadata.is_file() {
             continue;
         }
-        if entries.len() >= files_max {
-            return Err(LookError::TooManyFiles { path: path.to_owned(), files_max });
-        }
-        let stamp = Stamp::of(&Digest::of_parts([name.as_bytes(), &marks(&metadata)]));
-        let name = name.to_string_lossy().replace(char::is_control, "_");
+        let stamp = Stamp::of(&Digest::of_parts([file.as_bytes(), &marks(&metadata)]));
         entries.push(Entry { path: entry.path(), name, metadata, stamp });
+        // Not only at the end: a folder may hold a million of them.
+        if entries.len() > files_max.saturating_mul(2) {
+            over |= keep_newest(&mut entries, files_max);
+        }
     }
+    over |= keep_newest(&mut entries, files_max);
+    Ok((entries, over))
+}
+
+/// Sorts the oldest change first and takes away what is older than the newest `files_max`; whether that
+/// was anything.
+fn keep_newest(entries: &mut Vec<Entry>, files_max: usize) -> bool {
     let age = |entry: &Entry| (entry.metadata.mtime(), entry.metadata.mtime_nsec());
     entries.sort_by(|a, b| age(a).cmp(&age(b)).then_with(|| a.path.cmp(&b.path)));
-    Ok(entries)
+    let old = entries.len().saturating_sub(files_max);
+    entries.drain(..old);
+    old > 0
+}
+
+/// Says once that not all files of the folder are watched. The same for the same cursor.
+fn too_many(path: &str, cursor: &Cursor, files_max: usize) -> Item {
+    let seen = cursor.seen.0.iter().flat_map(|stamp| stamp.bytes()).collect::<Vec<u8>>();
+    let identity = Digest::of_parts([path.as_bytes(), b"too many", &seen]);
+    let text = format!(
+        "The folder {path} holds more than {files_max} files. Only the {files_max} that were changed \
+         last are watched; a new file that is older than those is not seen. Move away what is done \
+         with."
+    );
+    note(format!("folder:{}", &identity.to_string()[..32]), None, text)
+}
+
+/// Says once that a file can not be read.
+fn unreadable(entry: &Entry, error: &std::io::Error) -> Item {
+    let identity =
+        Digest::of_parts([entry.path.as_os_str().as_bytes(), &marks(&entry.metadata), b"unread"]);
+    let name = short(&entry.name);
+    let text = format!(
+        "The file `{}` can not be read: {error}. It is tried again at every look; let this program \
+         read it, or move it away.",
+        entry.name
+    );
+    let external_id = format!("{name}:{}", &identity.to_string()[..32]);
+    note(external_id, Some(name.to_owned()), text)
+}
+
+/// What the look itself has to say.
+fn note(external_id: String, key: Option<String>, text: String) -> Item {
+    Item {
+        external_id,
+        key,
+        topic: Some("unreadable".to_owned()),
+        content: text.into_bytes(),
+        media: "text/plain".to_owned(),
+        links: Vec::new(),
+    }
 }
 
 /// Size and time of change, as bytes.
@@ -126,7 +241,7 @@ fn is_settled(metadata: &Metadata, settle_ms: u64, now: Timestamp) -> bool {
     modified > now.plus_ms(settle_ms) || modified <= now.minus_ms(settle_ms)
 }
 
-fn item_of(entry: &Entry, bytes_max: usize) -> Option<Item> {
+fn item_of(entry: &Entry, bytes_max: usize, open: Open) -> Reading {
     let (content, digest, is_whole) = match entry.metadata.len() > bytes_max as u64 {
         true => {
             let note = format!(
@@ -137,7 +252,11 @@ fn item_of(entry: &Entry, bytes_max: usize) -> Option<Item> {
             (note.clone().into_bytes(), Digest::of(note.as_bytes()), false)
         }
         false => {
-            let content = read_whole(entry, bytes_max)?;
+            let content = match read_whole(entry, bytes_max, open) {
+                Ok(Some(content)) => content,
+                Ok(None) => return Reading::Changed,
+                Err(error) => return Reading::Failed(error),
+            };
             let digest = Digest::of(&content);
             (content, digest, true)
         }
@@ -150,7 +269,7 @@ fn item_of(entry: &Entry, bytes_max: usize) -> Option<Item> {
         digest.as_bytes(),
     ]);
     let name = short(&entry.name);
-    Some(Item {
+    Reading::Item(Item {
         external_id: format!("{name}:{}", &identity.to_string()[..32]),
         key: Some(message_id.unwrap_or_else(|| name.to_owned())),
         topic: Some("file".to_owned()),
@@ -160,12 +279,22 @@ fn item_of(entry: &Entry, bytes_max: usize) -> Option<Item> {
     })
 }
 
+/// Without following a link, and without waiting for the other end of a pipe, either of which may have
+/// taken the file's place since it was listed.
+fn open(path: &Path) -> std::io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
 /// The file's bytes, if it is the same plain file before and after and was read to its end.
-fn read_whole(entry: &Entry, bytes_max: usize) -> Option<Vec<u8>> {
-    // Without following a link, and without waiting for the other end of a pipe, either of which may
-    // have taken the file's place since it was listed.
-    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).ok()?;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(&entry.path).ok()?;
+fn read_whole(entry: &Entry, bytes_max: usize, open: Open) -> std::io::Result<Option<Vec<u8>>> {
+    let file = match open(&entry.path) {
+        Ok(file) => file,
+        // It went away, or a link has taken its place.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Ok(None),
+        Err(error) => return Err(error),
+    };
     let is_same = |file: &File| {
         file.metadata().is_ok_and(|now| {
             now.is_file()
@@ -174,11 +303,12 @@ fn read_whole(entry: &Entry, bytes_max: usize) -> Option<Vec<u8>> {
         })
     };
     if !is_same(&file) {
-        return None;
+        return Ok(None);
     }
     let mut content = Vec::new();
-    (&file).take(bytes_max as u64 + 1).read_to_end(&mut content).ok()?;
-    (is_same(&file) && content.len() as u64 == entry.metadata.len()).then_some(content)
+    (&file).take(bytes_max as u64 + 1).read_to_end(&mut content)?;
+    let is_whole = is_same(&file) && content.len() as u64 == entry.metadata.len();
+    Ok(is_whole.then_some(content))
 }
 
 fn media_of(name: &str, content: &[u8]) -> &'static str {
@@ -199,12 +329,67 @@ fn media_of(name: &str, content: &[u8]) -> &'static str {
 /// The `Message-ID` of a mail, without its angle brackets.
 fn message_id(mail: &[u8]) -> Option<String> {
     let mail = mail_parser::MessageParser::default().parse_headers(mail)?;
-    let id = mail.message_id()?.trim();
-    (!id.is_empty() && id.len() <= 200 && !id.contains(char::is_control)).then(|| id.to_owned())
+    let id = visible(mail.message_id()?.trim());
+    (!id.is_empty() && id.len() <= 200).then_some(id)
 }
 
 /// The start of a name.
 fn short(name: &str) -> &str {
     let end = (0..=NAME_BYTES_MAX.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
     &name[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No right stops a test that runs as root, so the files named `locked` can not be opened here.
+    fn locked(path: &Path) -> std::io::Result<File> {
+        match path.ends_with("locked") {
+            true => Err(std::io::Error::from(ErrorKind::PermissionDenied)),
+            false => open(path),
+        }
+    }
+
+    fn no_more(_: &Path) -> std::io::Result<File> {
+        Err(std::io::Error::from_raw_os_error(Errno::MFILE.raw_os_error()))
+    }
+
+    #[test]
+    fn an_unreadable_file_is_told_once_and_read_when_it_can_be() {
+        let folder = std::env::temp_dir().join(format!("adjutant-locked-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["locked", "other"] {
+            std::fs::write(folder.join(name), name).unwrap();
+        }
+        let path = folder.to_str().unwrap();
+        let limits = SourceLimits { items_max: 1, ..SourceLimits::default() };
+        let now = Timestamp::from_micros(4_000_000_000_000_000);
+        let look = |cursor: &str, open| {
+            let cursor = read_cursor(Some(cursor)).unwrap().unwrap_or_default();
+            read(path, cursor, &limits, now, open)
+        };
+        let said = |look: &Look| {
+            let text = |item: &Item| String::from_utf8(item.content.clone()).unwrap();
+            look.items.iter().map(text).collect::<Vec<_>>()
+        };
+        let refused = look("", no_more).unwrap_err();
+        assert!(refused.heals_by_waiting() && refused.to_string().contains("`locked`: Too many"));
+        let first = look("", locked).unwrap();
+        let telling = "The file `locked` can not be read: permission denied. It is tried again at \
+                       every look; let this program read it, or move it away.";
+        assert_eq!((said(&first), first.more), (vec![telling.to_owned()], true));
+        assert_eq!(first.items[0].key.as_deref(), Some("locked"));
+        assert_eq!(look("", locked).unwrap(), first, "a lost commit finds the same");
+        let second = look(&first.cursor, locked).unwrap();
+        assert_eq!((said(&second), second.more), (vec!["other".to_owned()], false));
+        let third = look(&second.cursor, locked).unwrap();
+        assert_eq!((said(&third), &third.cursor), (Vec::new(), &second.cursor));
+        // Its rights were mended, which changes neither size nor time.
+        let mended = look(&third.cursor, open).unwrap();
+        assert_eq!(said(&mended), ["locked"]);
+        assert_eq!(said(&look(&mended.cursor, locked).unwrap()), [""; 0]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -19,6 +19,10 @@ impl Stamp {
         stamp.copy_from_slice(&digest.as_bytes()[..STAMP_BYTES]);
         Stamp(stamp)
     }
+
+    pub(super) fn bytes(&self) -> [u8; STAMP_BYTES] {
+        self.0
+    }
 }
 
 /// Stamps in an order that their user gives a meaning.

@@ -35,7 +35,7 @@ pub const ID_BYTES_MAX: usize = 200;
 const TOLERANCE_MICROS: i64 = 5 * 60 * 1_000_000;
 /// A secret with fewer bytes than this could be guessed.
 const SECRET_BYTES_MIN: usize = 16;
-/// How many signatures of one request are looked at; senders send one for each secret in rotation.
+/// How many signatures one request may have; senders send one for each secret in rotation.
 const SIGNATURES_MAX: usize = 16;
 
 /// Standard base64, with or without its padding.
@@ -180,12 +180,12 @@ fn signed_by_standard<'a>(
         .and_then(|sent| sent.parse::<i64>().ok())
         .ok_or(HookError::NoTimestamp)?;
     let signatures = headers.get("webhook-signature")?.unwrap_or_default();
-    let given: Vec<Vec<u8>> = signatures
-        .split(' ')
-        .filter_map(|signature| signature.strip_prefix("v1,"))
-        .take(SIGNATURES_MAX)
-        .filter_map(|signature| BASE64.decode(signature).ok())
-        .collect();
+    let versioned = || signatures.split(' ').filter_map(|one| one.strip_prefix("v1,"));
+    if versioned().nth(SIGNATURES_MAX).is_some() {
+        return Err(HookError::TooManySignatures { max: SIGNATURES_MAX });
+    }
+    let given: Vec<Vec<u8>> =
+        versioned().filter_map(|signature| BASE64.decode(signature).ok()).collect();
     is_signed(keys, &[id.as_bytes(), b".", sent.as_bytes(), b".", body], &given)?;
     let apart = now.micros().saturating_sub(seconds.saturating_mul(1_000_000));
     if apart.saturating_abs() > TOLERANCE_MICROS {

@@ -7,6 +7,28 @@ use super::fold::Clause;
 
 /// How many characters a `*` stands for at most.
 const GAP_CHARS_MAX: usize = 12;
+/// What a `%` stands for: how a day that is yet to come begins.
+const DAYS: [&str; 19] = [
+    "下周",
+    "下个",
+    "下星期",
+    "下礼拜",
+    "下月",
+    "下次",
+    "下季",
+    "明天",
+    "明日",
+    "明年",
+    "明早",
+    "后天",
+    "后面",
+    "以后",
+    "周",
+    "星期",
+    "礼拜",
+    "0月",
+    "0号",
+];
 /// What stands for something harmless that was taken out.
 const TAKEN_OUT: char = '\u{1}';
 
@@ -16,7 +38,7 @@ const TRADITIONAL: &str = "別别訂订發发買买動动銷销暫暂緩缓終�
      區区級级類类識识緊紧邊边間间幾几時时點点飛飞機机應应該该讓让嗎吗麼么樣样實实當当棄弃計计劃划單单準准許许從从轉转\
      帳账賬账錢钱貨货郵邮講讲處处觀观頭头總总談谈興兴猶犹糾纠審审謹谨靜静萬万兩两係系須须嚴严懸悬馬马維维狀状樓楼預预\
      麵面餘余顧顾盜盗詐诈騙骗壞坏慘惨誤误節节兒儿聽听師师養养務务臨临選选與与於于裡里裏里裝装條条們们聲声氣气線线極极\
-     樂乐歡欢聯联繫系隨随錄录鐘钟長长門门陽阳陰阴階阶險险離离難难靈灵領领頻频題题顏颜額额風风飯饭驗验髮发鬆松";
+     樂乐歡欢聯联繫系隨随錄录鐘钟長长門门陽阳陰阴階阶險险離离難难靈灵領领頻频題题顏颜額额風风飯饭驗验髮发鬆松換换調调順顺禮礼";
 
 static FOLDED: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
     let letters: Vec<char> = TRADITIONAL.chars().collect();
@@ -142,6 +164,10 @@ fn begins(stop: &[char], clause: &[char]) -> bool {
         ['$'] => clause.is_empty(),
         ['*', rest @ ..] => (0..=GAP_CHARS_MAX.min(clause.len()))
             .any(|gap| begins(rest, clause.get(gap..).unwrap_or_default())),
+        ['%', rest @ ..] => DAYS.iter().any(|day| {
+            let day: Vec<char> = day.chars().collect();
+            clause.strip_prefix(day.as_slice()).is_some_and(|clause| begins(rest, clause))
+        }),
         [first, rest @ ..] => {
             clause.split_first().is_some_and(|(c, clause)| c == first && begins(rest, clause))
         }

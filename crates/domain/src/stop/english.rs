@@ -10,6 +10,38 @@ type Phrase = (&'static str, Vec<&'static str>);
 
 /// How many words a `*` stands for at most.
 const GAP_WORDS_MAX: usize = 4;
+/// What a `%` stands for: how a day that is yet to come begins; any number does too.
+const DAYS: [&str; 29] = [
+    "next",
+    "tomorrow",
+    "later",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "spring",
+    "summer",
+    "autumn",
+    "winter",
+    "new",
+    "end",
+    "weekend",
+];
 
 fn phrases(file: &'static str) -> Vec<Phrase> {
     entries(file).map(|entry| (entry, entry.split(' ').collect())).collect()
@@ -96,6 +128,11 @@ fn begins<W: AsRef<str>>(phrase: &[&str], words: &[W]) -> bool {
         ["$"] => words.is_empty(),
         ["*", rest @ ..] => (1..=GAP_WORDS_MAX.min(words.len()))
             .any(|gap| begins(rest, words.get(gap..).unwrap_or_default())),
+        ["%", rest @ ..] => words.split_first().is_some_and(|(word, words)| {
+            let word = word.as_ref();
+            (DAYS.contains(&word) || word.starts_with(|c: char| c.is_ascii_digit()))
+                && begins(rest, words)
+        }),
         [first, rest @ ..] => words.split_first().is_some_and(|(word, words)| {
             !word.as_ref().is_empty() && same(first, word.as_ref()) && begins(rest, words)
         }),
@@ -190,7 +227,7 @@ fn misspelt(words: &[&str]) -> Option<&'static str> {
             };
             close.map(|(stop, _)| *stop).or_else(swapped).or_else(|| glued().map(|(stop, _)| *stop))
         })
-        .or_else(|| joined().find_map(|word| in_clause(&[word])))
+        .or_else(|| joined().filter(|word| word.len() > 1).find_map(|word| in_clause(&[word])))
 }
 
 /// Two neighbouring letters changed places.

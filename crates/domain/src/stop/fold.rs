@@ -57,10 +57,12 @@ fn is_han(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// Marks that sit on other characters, and characters without width.
+/// Marks that sit on other characters, and characters without width: joiners, and those that turn the
+/// direction of writing.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{0300}'..='\u{036F}' | '\u{200B}'..='\u{200F}' | '\u{FE00}'..='\u{FE0F}')
-        || matches!(c, '\u{AD}' | '\u{2060}' | '\u{FEFF}')
+        || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}')
+        || matches!(c, '\u{AD}' | '\u{061C}' | '\u{FEFF}')
 }
 
 /// Full-width forms become ASCII, every kind of apostrophe `'`, every kind of blank ` `.

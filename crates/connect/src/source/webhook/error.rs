@@ -14,12 +14,22 @@ pub enum HookError {
     BadSignature,
     /// 401: rightly signed, at a time more than five minutes from ours.
     #[error(
-        "the request was signed {apart_s} s before now, and 300 s either way are allowed; check \
-         both clocks, or let the sender send it again"
+        "the request was signed {}, and 300 s either way are allowed; check both clocks, or let \
+         the sender send it again",
+        from_now(*apart_s)
     )]
     TooOld {
         /// Seconds between its time and ours; negative if it is from our future.
         apart_s: i64,
+    },
+    /// 400: more signatures than are compared, so the one that fits might be among the rest.
+    #[error(
+        "the header webhook-signature has more than {max} signatures; send at most {max}, one for \
+         each secret that is in use"
+    )]
+    TooManySignatures {
+        /// How many are compared.
+        max: usize,
     },
     /// 400: no usable id.
     #[error(
@@ -78,6 +88,12 @@ pub enum HookError {
     },
 }
 
+/// When something was signed, seen from now.
+fn from_now(apart_s: i64) -> String {
+    let when = if apart_s < 0 { "in the future" } else { "before now" };
+    format!("{} s {when}", apart_s.unsigned_abs())
+}
+
 /// What a secret of a scheme looks like.
 fn must_be(scheme: Scheme) -> &'static str {
     match scheme {
@@ -91,7 +107,8 @@ impl HookError {
     pub fn status(&self) -> u16 {
         match self {
             HookError::BadSignature | HookError::TooOld { .. } => 401,
-            HookError::NoId { .. }
+            HookError::TooManySignatures { .. }
+            | HookError::NoId { .. }
             | HookError::Repeated { .. }
             | HookError::NoTimestamp
             | HookError::NoEvent

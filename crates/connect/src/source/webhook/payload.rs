@@ -1,15 +1,16 @@
-//! What a payload says: its topic, its key and the addresses in it.
+//! What a payload says: its topic, its key and where GitHub shows what it is about.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+use url::Url;
 
-use super::super::Scheme;
+use super::super::{Scheme, at_home};
 use super::HookError;
+use crate::text::visible;
 
 /// The longest key or topic, in bytes; what is longer names nothing that anyone would wait for.
 const NAME_BYTES_MAX: usize = 400;
-/// How many addresses are taken from one payload, and how long each may be.
+/// How many addresses are taken from one payload.
 const LINKS_MAX: usize = 20;
-const LINK_BYTES_MAX: usize = 2_000;
 
 /// Reads a body. It has to be an object: with anything shorter, a signed `id.time.body` could be
 /// read as another id with another body.
@@ -37,12 +38,8 @@ pub(super) fn text_at(payload: &Value, path: &str) -> Option<String> {
         Value::Bool(truth) => Some(truth.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
-    .filter(|text| is_name(text))
-}
-
-/// Short, and without anything that commands a screen or that a database refuses.
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.len() <= NAME_BYTES_MAX && !text.contains(char::is_control)
+    .map(|text| visible(&text))
+    .filter(|text| (1..=NAME_BYTES_MAX).contains(&text.len()))
 }
 
 /// The event's name, with the action if there is one: `issues.opened`, `push`.
@@ -65,40 +62,37 @@ pub(super) fn github_key(payload: &Value) -> Option<String> {
     })
 }
 
-/// Addresses in the payload, each once: what GitHub calls `html_url` (its other ones are for
-/// programs), else every text that is an address.
+/// The addresses of a payload that become objects, each once (TOOL-15).
+///
+/// A payload of Standard Webhooks names none: whoever fills in a form at the sender writes addresses
+/// into it. Of GitHub's it is the `html_url` of the repository and of what the event is about, a field
+/// of the payload itself, and only below the repository's own address: GitHub makes those, on its own
+/// host or on that of the enterprise that signed. A fork, a sender or a link in a text is none of them.
 pub(super) fn links(payload: &Value, scheme: Scheme) -> Vec<String> {
+    let shown = |value: &Value| value.get("html_url").and_then(Value::as_str).map(str::to_owned);
+    let repository = match scheme {
+        Scheme::Standard => None,
+        Scheme::Github => payload.get("repository").and_then(shown),
+    };
+    let Some(home) = repository.and_then(|address| Url::parse(&address).ok()) else {
+        return Vec::new();
+    };
     let mut links = Vec::new();
-    // Depth first with an explicit stack; the payload's size bounds it.
-    let mut rest = vec![("", payload)];
-    while let Some((name, value)) = rest.pop() {
-        let wanted = match scheme {
-            Scheme::Standard => true,
-            Scheme::Github => name == "html_url",
+    for address in payload.as_object().into_iter().flatten().filter_map(|(_, field)| shown(field)) {
+        let Some(link) = at_home(&address, &home).filter(|link| is_below(link, &home)) else {
+            continue;
         };
-        match value {
-            Value::String(text) if wanted && is_link(text) && !links.contains(text) => {
-                links.push(text.clone());
-            }
-            Value::Array(items) => rest.extend(items.iter().rev().map(|item| (name, item))),
-            Value::Object(fields) => rest.extend(in_order(fields)),
-            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-        if links.len() == LINKS_MAX {
-            break;
+        if links.len() < LINKS_MAX && !links.iter().any(|known| known == link.as_str()) {
+            links.push(String::from(link));
         }
     }
     links
 }
 
-fn in_order(fields: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
-    fields.iter().rev().map(|(name, value)| (name.as_str(), value))
-}
-
-/// Whether a text is a web address and nothing else. The guarded client judges it when it is
-/// fetched.
-fn is_link(text: &str) -> bool {
-    (text.starts_with("https://") || text.starts_with("http://"))
-        && text.len() <= LINK_BYTES_MAX
-        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+/// Whether a path is that of the repository or goes on behind it; dots in it were resolved.
+fn is_below(link: &Url, home: &Url) -> bool {
+    let rest = link.path().strip_prefix(home.path().trim_end_matches('/'));
+    link.query().is_none()
+        && home.path().len() > 1
+        && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
