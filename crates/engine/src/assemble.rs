@@ -224,7 +224,7 @@ fn why_here(tx: &mut OwnerTx<'_, '_>, session: &Session, event: base::EventId) -
 /// Pauses that a turn is shown: that of everything is among the oldest few or covers them.
 const PAUSES_SHOWN: usize = 20;
 /// Holds that a turn is shown one by one.
-const HOLDS_SHOWN: usize = 5;
+const HOLDS_SHOWN: i64 = 5;
 
 /// The control state that stands over everything: what is paused or held.
 fn control(
@@ -245,12 +245,12 @@ fn control(
         lines.push(format!("paused since {since}: {what}; only the person lifts it"));
     }
     // However many there are, the turn reads of the last few: each message is known to its own turn.
-    let placed = store::hold::placed(tx, owner.id)?;
-    let older = placed.len().saturating_sub(HOLDS_SHOWN);
-    if older > 0 {
-        lines.push(format!("{older} earlier messages hold everything back"));
+    let mut placed = store::hold::newest(tx, owner.id, HOLDS_SHOWN + 1)?;
+    if placed.len() as i64 > HOLDS_SHOWN {
+        placed.remove(0);
+        lines.push("earlier messages hold everything back, too".to_owned());
     }
-    for hold in &placed[older..] {
+    for hold in &placed {
         let asked = if hold.asked_at.is_some() { "; the person is asked" } else { "" };
         lines.push(format!("message {} holds everything back{asked}", hold.event));
     }

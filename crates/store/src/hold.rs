@@ -62,6 +62,8 @@ statements! { "hold":
     BY_ID = hot select Hold, "WHERE id = $1";
     BY_EVENT = hot select Hold, "WHERE event = $1";
     PLACED = hot select Hold, "WHERE owner = $1 AND state = 'placed' ORDER BY created_at, id";
+    NEWEST = hot select Hold, "WHERE owner = $1 AND state = 'placed'
+        ORDER BY created_at DESC, id DESC LIMIT $2";
     JUDGE = hot "UPDATE hold SET verdict = $2 WHERE id = $1 AND state = 'placed'";
     ASKED = hot "UPDATE hold SET asked_at = $2
         WHERE id = $1 AND state = 'placed' AND asked_at IS NULL";
@@ -96,6 +98,13 @@ pub fn of_event(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Hold>> {
 /// The holds in force, oldest first.
 pub fn placed(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Vec<Hold>> {
     tx.all(&PLACED, params![owner])
+}
+
+/// The newest of the holds in force, oldest of them first.
+pub fn newest(tx: &mut Tx<'_>, owner: OwnerId, limit: i64) -> Result<Vec<Hold>> {
+    let mut holds: Vec<Hold> = tx.all(&NEWEST, params![owner, limit])?;
+    holds.reverse();
+    Ok(holds)
 }
 
 /// Notes what the model said of the message.
