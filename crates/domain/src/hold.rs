@@ -74,11 +74,11 @@ pub fn narrows(message: &str, title: &str) -> bool {
         parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
     };
     let said = words(&message);
-    let means_all = |word: &&str| match word.is_ascii() {
+    let means_all = |word: &str| match word.is_ascii() {
         true => said.iter().any(|known| known == word),
         false => message.contains(word),
     };
-    !ALL.iter().any(|word| means_all(&word))
+    !ALL.iter().any(|word| means_all(word))
         && words(&title).iter().any(|word| named(&message, &said, word))
 }
 

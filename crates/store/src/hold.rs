@@ -171,8 +171,10 @@ pub fn lift(tx: &mut OwnerTx<'_, '_>, id: PauseId, by: PrincipalId) -> Result<bo
     Ok(lifted)
 }
 
-/// The operator stops everything of every owner, or lets it go on. Not under an owner's lock: the
-/// installation's row comes before every owner's. `false`: it stood so already.
+/// The operator stops everything of every owner, or lets it go on. `false`: it stood so already.
+///
+/// By now nothing holds this row while it takes an owner's. Admission will, by the design's order
+/// (installation before owner), and then this must come before the owner's lock as well.
 pub fn system_stop(tx: &mut Tx<'_>, stopped: bool) -> Result<bool> {
     Ok(tx.run(&SYSTEM_STOP, params![stopped])? == 1)
 }
