@@ -242,8 +242,9 @@ fn a_delivery_wakes_the_duty_that_hears_it_at_once() {
     let reply = server.ask(&signed(&source, SECRET, "msg_1", server.clock_now(), PAID));
     let event = reply.json()["event"].as_str().expect("an event").to_owned();
     let trace = server.wait_for(&device.token, || {
-        // What comes from outside waits a moment for more of the same.
-        server.clock.advance_ms(1_000);
+        // What comes from outside waits a moment for more of the same. One signal is enough to pass it,
+        // since several commits may make one.
+        server.clock.advance_ms(3_000);
         let trace = server.get(&device.token, &format!("/v1/events/{event}")).json();
         Some(trace).filter(|trace| trace["work_item"]["state"] == "done")
     });
