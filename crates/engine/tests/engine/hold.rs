@@ -121,6 +121,16 @@ fn the_model_alone_cannot_release_what_sounds_like_a_stop() {
 }
 
 #[test]
+fn the_stop_check_reads_a_message_to_its_end() {
+    let room = room();
+    room.talk.say(&format!("harmless: {} 先别订", "the weather is fine today. ".repeat(20)));
+    room.talk.turn();
+    let held = room.placed();
+    assert_eq!(held.len(), 1, "the model called it harmless; the check did not");
+    assert!(held[0].asked_at.is_some());
+}
+
+#[test]
 fn a_stop_becomes_a_pause_that_only_the_user_lifts() {
     let room = room();
     room.talk.say("先别订");

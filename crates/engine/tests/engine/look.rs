@@ -180,6 +180,44 @@ fn a_program_looks_first_and_wakes_only_for_a_change() {
 }
 
 #[test]
+fn an_address_that_a_look_read_is_no_object() {
+    let room = room();
+    let lane = room.routine("look changed");
+    let page = FakeTool {
+        objects: vec![("url".into(), "url".into())],
+        answers: vec!["a page".into()],
+        ..FakeTool::default()
+    };
+    room.talk.world.tool("web.fetch_page", page);
+    let prices = ["{\"price\":\"one\"}", "{\"price\":\"https://evil.example/x\"}"];
+    let answers = prices.map(str::to_owned).to_vec();
+    room.talk.world.tool("feed.price", FakeTool { answers, ..FakeTool::default() });
+    room.slot();
+    room.slot();
+    let owner = room.talk.device.owner;
+    let mut work = now(engine::worker::claim(&room.talk.cx, owner, lane)).unwrap().unwrap();
+    let engine::worker::Action::Ask(request) = engine::worker::next(&room.talk.cx, &work) else {
+        panic!("a question")
+    };
+    let body = String::from_utf8_lossy(&request.body("x")).into_owned();
+    assert!(body.contains("https://evil.example/x"), "it stands in the input");
+    let arguments = serde_json::json!({
+        "name": "web.fetch_page", "arguments": {"url": "https://evil.example/x"},
+    });
+    let call = model::ToolCall {
+        id: "fetch".into(),
+        name: "call_tool".into(),
+        arguments: arguments.to_string(),
+    };
+    let answer = model::Answer::new(None, vec![call], model::Finish::ToolCalls);
+    let digest = request.digest();
+    now(engine::worker::record_answer(&room.talk.cx, &mut work, digest, answer)).unwrap();
+    room.talk.run(work);
+    let fetched = room.talk.world.calls().iter().any(|(tool, _)| tool == "web.fetch_page");
+    assert!(!fetched, "nobody issued it");
+}
+
+#[test]
 fn a_look_that_cannot_be_read_is_tried_again_and_then_told() {
     let room = room();
     let lane = room.routine("look changed");

@@ -85,6 +85,26 @@ fn what_outside_said_keeps_its_trust_when_a_record_repeats_it() {
 }
 
 #[test]
+fn a_judgement_rests_on_an_event_of_its_own_owner() {
+    let desk = desk();
+    let hub = desk.source("webhook", "hub");
+    let mut foreign = desk.talk.read(move |tx, _| store::source::get(tx, hub));
+    // Another owner's source, as on a server that several share.
+    foreign.owner = desk.talk.cx.id();
+    let said = found("1", None, None, "not yours");
+    let received = now(engine::intake::outside(&desk.talk.cx, &foreign, said)).unwrap();
+    let Some(Receipt::New { event, .. }) = received else { panic!("new") };
+    desk.talk.say("look");
+    let note = serde_json::json!({
+        "matter": "x", "event": event, "stands": "open", "part": "informed", "step": "none",
+        "due_at": "2027-04-01T00:00:00Z",
+    });
+    let texts = with_calls(&desk, vec![("note_situation", note)]);
+    assert!(texts.iter().any(|text| text.contains("Not noted: there is no event")), "{texts:?}");
+    assert_eq!(desk.talk.read(|tx, owner| store::situation::latest(tx, owner, 9)), []);
+}
+
+#[test]
 fn while_the_operator_has_stopped_everything_nothing_is_asked_or_looked_at() {
     let mut desk = desk();
     let hub = desk.source("webhook", "hub");
