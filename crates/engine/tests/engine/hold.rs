@@ -128,6 +128,10 @@ fn the_stop_check_reads_a_message_to_its_end() {
     let held = room.placed();
     assert_eq!(held.len(), 1, "the model called it harmless; the check did not");
     assert!(held[0].asked_at.is_some());
+    // And it reads the message itself, not what a card shows of it.
+    room.talk.say(&format!("harmless: {}", "the weather is fine today. ".repeat(20)));
+    room.talk.turn();
+    assert_eq!(room.placed().len(), 1, "a long one that says nothing of the kind is released");
 }
 
 #[test]

@@ -180,6 +180,26 @@ fn a_program_looks_first_and_wakes_only_for_a_change() {
 }
 
 #[test]
+fn the_look_of_a_schedules_last_slot_is_taken_too() {
+    let room = room();
+    room.routine("look changed");
+    let next = room.talk.read(|tx, _| store::schedule::next_due(tx)).unwrap();
+    room.talk.clock.set(next);
+    now(engine::timer::pass(&room.talk.cx)).unwrap();
+    // Its last day has passed with this slot.
+    now(room.talk.cx.write(room.talk.device.owner, |_, tx| {
+        let owner = tx.owner();
+        let duty = store::duty::all(tx, owner, 1)?.remove(0);
+        let schedule = store::schedule::of_duty(tx, duty.id)?.remove(0);
+        let to = domain::state::ScheduleState::Expired;
+        store::schedule::advance(tx, schedule.id, to, schedule.next_slot)
+    }))
+    .unwrap();
+    now(engine::checker::pass(&room.talk.cx)).unwrap();
+    assert_eq!(room.talk.world.calls().len(), 1);
+}
+
+#[test]
 fn an_address_that_a_look_read_is_no_object() {
     let room = room();
     let lane = room.routine("look changed");
