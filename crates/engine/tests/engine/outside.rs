@@ -567,6 +567,18 @@ fn a_polled_source_is_read_from_its_cursor_and_its_trouble_is_told_once() {
 }
 
 #[test]
+fn what_a_look_found_is_kept_with_its_cursor_however_much_waits() {
+    let mut desk = desk();
+    desk.source("feed", "news");
+    desk.talk.cx.limits.unrouted_max = 1;
+    let entries = ["a", "b", "c"].map(|id| found(id, Some(id), None, "entry")).to_vec();
+    let look = Look { found: entries, cursor: "3".into(), more: false };
+    desk.talk.world.found("config of news", Ok(look));
+    now(engine::watcher::pass(&desk.talk.cx)).unwrap();
+    assert_eq!(desk.talk.read(store::event::unhandled), 3);
+}
+
+#[test]
 fn a_removed_source_wakes_nobody_and_a_full_backlog_stores_nothing() {
     let mut desk = desk();
     let hub = desk.source("webhook", "hub");
