@@ -13,7 +13,9 @@ use crate::error::{ConfigError, ConnectError};
 use crate::manifest::{Manifest, ToolRule};
 use crate::mcp::Connection;
 use crate::supervise::{BuiltIn, Provider, Server};
-use crate::tools::{ReadTool, Refusal, ToolAnswer, ToolEntry, ToolSchema, Wanted, near_names};
+use crate::tools::{
+    Level, ReadTool, Refusal, ToolAnswer, ToolEntry, ToolSchema, Wanted, near_names,
+};
 use crate::web::Web;
 
 /// The name of the built-in connector.
@@ -202,6 +204,14 @@ impl Connectors {
             .values()
             .find(|provider| provider.manifest().covers(host))
             .map(Provider::name)
+    }
+
+    /// The rung of the ladder that a tool stands on (TOOL-06); one that nobody knows is a connector's.
+    pub fn level(&self, name: &str) -> Level {
+        match self.find(name) {
+            Some((Provider::Web(_), _, _)) => Level::Web,
+            Some((Provider::Server(_), _, _)) | None => Level::Connector,
+        }
     }
 
     /// The manifest entry of a tool, for whoever freezes an action.

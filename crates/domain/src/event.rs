@@ -1,6 +1,6 @@
 //! What can wake the agent, and where an event goes (EVT-01, EVT-02, EVT-07, QUE-04).
 
-use base::SessionId;
+use base::{SessionId, Timestamp};
 
 /// How far the channel that an event came through is trusted. Set by the ingress, never by content.
 #[derive(
@@ -218,6 +218,11 @@ pub fn covers(wanted: Option<&str>, topic: Option<&str>) -> bool {
     }
 }
 
+/// Whether nothing has come since an instant for as long as something should have (EVT-12).
+pub fn is_overdue(since: Timestamp, expect_ms: u64, now: Timestamp) -> bool {
+    since.plus_ms(expect_ms) <= now
+}
+
 /// What the router found out about an event from outside, from records alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
@@ -263,7 +268,7 @@ pub fn place(found: Found) -> Placement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{IdSource, Timestamp};
+    use base::IdSource;
 
     #[test]
     fn only_the_users_own_device_makes_a_user_item() {

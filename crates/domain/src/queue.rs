@@ -63,6 +63,12 @@ pub fn interrupts(first_user_item: Option<Timestamp>, now: Timestamp, burst_ms: 
     first_user_item.is_some_and(|first| first.plus_ms(burst_ms) <= now)
 }
 
+/// How long to rest after so many failures in a row: the first rest doubles each time, up to the longest.
+pub fn backoff_ms(failures: u32, first_ms: u64, longest_ms: u64) -> u64 {
+    let doublings = failures.saturating_sub(1).min(20);
+    first_ms.saturating_mul(1 << doublings).min(longest_ms)
+}
+
 /// What becomes of an item when its run ended without handling it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
@@ -129,6 +135,8 @@ mod tests {
         assert!(!interrupts(None, at(9_000), 1_500));
         assert!(!interrupts(Some(at(0)), at(1_499), 1_500));
         assert!(interrupts(Some(at(0)), at(1_500), 1_500));
+        let rests = [0, 1, 2, 5, 9, u32::MAX].map(|failures| backoff_ms(failures, 2_000, 300_000));
+        assert_eq!(rests, [2_000, 2_000, 4_000, 32_000, 300_000, 300_000]);
         assert_eq!(after_failure(3, false, 5), After::Retry { attempts: 4 });
         assert_eq!(after_failure(4, true, 5), After::Retry { attempts: 4 });
         assert_eq!(after_failure(4, false, 5), After::GiveUp);

@@ -11,10 +11,10 @@ use store::ledger::{LedgerEntry, LedgerKind};
 use store::link::Attribution;
 use store::{OwnerTx, Result};
 
-use crate::pump::each;
+use crate::pump::{each, unless_stopped};
 use crate::router::{self, Lane, deliver, unclaimed};
 use crate::world::within;
-use crate::{Context, assemble, control, notice};
+use crate::{Context, assemble, notice};
 
 const BATCH: i64 = 16;
 /// Bytes of an event's text that the small model reads.
@@ -24,11 +24,11 @@ const ANSWER_TOKENS_MAX: u32 = 64;
 
 /// Asks about what waits. `true`: there may be more.
 pub async fn pass(cx: &Context) -> Result<bool> {
-    if control::is_stopped(cx).await? {
-        return Ok(false);
-    }
     let now = cx.clock.now();
-    let found = cx.store.read(move |tx| store::work_item::attributing(tx, now, BATCH)).await?;
+    let found = cx
+        .store
+        .read(move |tx| unless_stopped(tx, |tx| store::work_item::attributing(tx, now, BATCH)))
+        .await?;
     let more = found.len() as i64 == BATCH;
     let one = |(owner, item)| async move {
         let Some(question) = claim(cx, owner, item).await? else { return Ok(()) };
@@ -116,8 +116,7 @@ pub fn record(
     match answer {
         Err(error) if item.attempts + 1 < cx.limits.poison_attempts => {
             tracing::warn!(event = %event.id, %error, "the small model gave no answer");
-            let wait = cx.limits.retry_ms.saturating_mul(1 << item.attempts.min(10));
-            let next = tx.now().plus_ms(wait.min(cx.limits.retry_max_ms));
+            let next = tx.now().plus_ms(cx.backoff_ms(item.attempts + 1));
             return store::work_item::put_off(tx, item.id, next);
         }
         Err(error) => refused = Some(format!("no answer: {error}")),
@@ -180,13 +179,8 @@ fn lanes(tx: &mut OwnerTx<'_, '_>, event: &Event, chosen: &[DutyId]) -> Result<V
 }
 
 fn keep(cx: &Context, tx: &mut OwnerTx<'_, '_>, event: &Event, text: &str) -> Result<base::BodyId> {
-    let body = NewBody {
-        id: cx.id(),
-        bytes: text.as_bytes().to_vec(),
-        media: "text/plain; charset=utf-8".into(),
-        provenance: format!("event:{}:attribution", event.id),
-        trust: Trust::Outside,
-    };
+    let provenance = format!("event:{}:attribution", event.id);
+    let body = NewBody::text(cx.id(), text, provenance, Trust::Outside);
     let id = body.id;
     store::event::put_body(tx, body)?;
     Ok(id)

@@ -11,10 +11,10 @@ use store::event::NewBody;
 use store::schedule::Schedule;
 use store::{OwnerTx, Result, StoreError};
 
-use crate::pump::each;
+use crate::pump::{each, unless_stopped};
 use crate::timer::announce;
 use crate::world::{Call, Health, Read};
-use crate::{Context, assemble, control, notice, tools};
+use crate::{Context, assemble, notice, tools};
 
 const BATCH: i64 = 16;
 /// Looks that fail before the agent is told that it cannot be read.
@@ -22,11 +22,9 @@ const TRIES: u32 = 3;
 
 /// Takes the looks that are due. `true`: there may be more.
 pub async fn pass(cx: &Context) -> Result<bool> {
-    if control::is_stopped(cx).await? {
-        return Ok(false);
-    }
     let now = cx.clock.now();
-    let found = cx.store.read(move |tx| store::check::due(tx, now, BATCH)).await?;
+    let found =
+        cx.store.read(move |tx| unless_stopped(tx, |tx| store::check::due(tx, now, BATCH))).await?;
     let more = found.len() as i64 == BATCH;
     let one = |(owner, id)| async move {
         let Some(look) = claim(cx, owner, id).await? else { return Ok(()) };
@@ -111,28 +109,24 @@ pub fn record(
         Some(body) => Some(store::event::body_text(tx, body)?),
         None => None,
     };
-    let now = match look.check.reading(&read.text) {
-        Ok(now) => now,
-        Err(why) => return failed(cx, tx, &run, &schedule, &why),
+    let (was, now) = match check_verdict(&look.check, last.as_deref(), &read.text) {
+        Verdict::Unreadable(why) => return failed(cx, tx, &run, &schedule, &why),
+        Verdict::Unchanged { now } => (None, now),
+        Verdict::Met { was, now } => (Some(was), now),
     };
     let answer = keep(cx, tx, &run, &now)?;
     store::schedule::remember(tx, schedule.id, answer)?;
-    match check_verdict(&look.check, last.as_deref(), &read.text) {
-        Verdict::Unreadable(why) => failed(cx, tx, &run, &schedule, &why),
-        Verdict::Unchanged => {
-            store::check::end(tx, run.id, CheckState::Unchanged, Some(answer)).map(|_| ())
-        }
-        Verdict::Met { was, now } => {
-            store::check::end(tx, run.id, CheckState::Met, Some(answer))?;
-            let was = was.map(|was| format!("; before it was {}", shown(was))).unwrap_or_default();
-            let seen = format!(
-                "\nA program looked and woke you: {} {}{was}.",
-                look.check.words(),
-                format_args!("(now {})", shown(now))
-            );
-            announce(cx, tx, &schedule, &slot(&run, &schedule), &seen)
-        }
-    }
+    let Some(was) = was else {
+        return store::check::end(tx, run.id, CheckState::Unchanged, Some(answer)).map(|_| ());
+    };
+    store::check::end(tx, run.id, CheckState::Met, Some(answer))?;
+    let was = was.map(|was| format!("; before it was {}", shown(was))).unwrap_or_default();
+    let seen = format!(
+        "\nA program looked and woke you: {} {}{was}.",
+        look.check.words(),
+        format_args!("(now {})", shown(now))
+    );
+    announce(cx, tx, &schedule, &slot(&run, &schedule), &seen)
 }
 
 /// Tried again a few times; then the agent is told, since silence would look like "unchanged".
@@ -144,8 +138,7 @@ fn failed(
     why: &str,
 ) -> Result<()> {
     if run.attempts + 1 < TRIES {
-        let wait = cx.limits.retry_ms.saturating_mul(1 << run.attempts.min(10));
-        let next = tx.now().plus_ms(wait.min(cx.limits.retry_max_ms));
+        let next = tx.now().plus_ms(cx.backoff_ms(run.attempts + 1));
         return store::check::tried(tx, run.id, next);
     }
     let answer = keep(cx, tx, run, why)?;
@@ -166,13 +159,7 @@ fn shown(text: String) -> String {
 }
 
 fn keep(cx: &Context, tx: &mut OwnerTx<'_, '_>, run: &CheckRun, text: &str) -> Result<BodyId> {
-    let body = NewBody {
-        id: cx.id(),
-        bytes: text.as_bytes().to_vec(),
-        media: "text/plain; charset=utf-8".into(),
-        provenance: format!("check:{}", run.id),
-        trust: Trust::Outside,
-    };
+    let body = NewBody::text(cx.id(), text, format!("check:{}", run.id), Trust::Outside);
     let id = body.id;
     store::event::put_body(tx, body)?;
     Ok(id)

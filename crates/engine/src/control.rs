@@ -8,13 +8,13 @@ mod sources;
 use base::{DeviceId, Digest, ProposalId};
 use domain::draft::{Draft, Wakeup};
 use domain::event::{EventKind, Trust};
-use domain::schedule::{Missed, zone};
+use domain::schedule::zone;
 use domain::state::{DutyState, ProposalState, ScheduleState, SubscriptionState, TaskVersionState};
 use store::device::Device;
 use store::duty::{Duty, TaskVersion};
 use store::event::NewBody;
 use store::proposal::{Proposal, ProposalKind};
-use store::schedule::{RunMissed, Schedule};
+use store::schedule::Schedule;
 use store::session::SessionKind;
 use store::subscription::Subscription;
 use store::{OwnerTx, Result, StoreError};
@@ -24,7 +24,6 @@ use crate::setup::{self, Offer, session};
 use crate::{Context, tools};
 
 pub use duty::{resume, stop};
-pub(crate) use holds::is_stopped;
 pub use holds::{lift, pause, promote, release, system_stop};
 pub use settings::{Settings, settings};
 pub use sources::{NewSource, SOURCE_MS, add_source, check_source_name, remove_source};
@@ -211,10 +210,7 @@ fn schedule(
         session: duty.session,
         rule: serde_json::to_string(&wakeup.rule).map_err(|e| corrupt(e.to_string()))?,
         prompt: prompt.id,
-        run_missed: match wakeup.run_missed {
-            Missed::Once => RunMissed::Once,
-            Missed::Skip => RunMissed::Skip,
-        },
+        run_missed: wakeup.run_missed,
         check_spec: check.as_ref().map(|check| check.id),
         check_last: None,
         next_slot,
@@ -270,13 +266,7 @@ fn subscribe(
 
 /// A text that the user confirmed.
 fn text_body(cx: &Context, proposal: &Proposal, text: String) -> NewBody {
-    NewBody {
-        id: cx.id(),
-        bytes: text.into_bytes(),
-        media: "text/plain; charset=utf-8".into(),
-        provenance: format!("proposal:{}", proposal.id),
-        trust: Trust::User,
-    }
+    NewBody::text(cx.id(), text, format!("proposal:{}", proposal.id), Trust::User)
 }
 
 /// The owner's zone.

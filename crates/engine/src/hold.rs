@@ -73,10 +73,9 @@ pub(crate) fn judge(
         store::hold::judge(tx, hold.id, verdict)?;
         let event = store::event::get(tx, hold.event)?;
         let text = store::event::body_text(tx, event.body)?;
-        let sounds_like_stop = match stop_check(&text) {
-            StopCheck::Clear => false,
-            StopCheck::Stop { .. } => true,
-        };
+        // What was erased cannot be checked, so nothing is released by it.
+        let is_readable = store::event::body(tx, event.body)?.is_some();
+        let sounds_like_stop = !is_readable || stop_check(&text) != StopCheck::Clear;
         said.push(match settle(verdict, sounds_like_stop) {
             Settlement::Promote => {
                 let narrowed = meant.as_ref().filter(|(_, title)| narrows(&text, title));

@@ -9,7 +9,7 @@ use domain::event::{Arrival, EventKind, Trust};
 use domain::state::WorkItemState;
 use store::device::Device;
 use store::event::{Accepted, Event, NewBody};
-use store::source::Source;
+use store::source::{Source, SourceKind};
 use store::work_item::WorkItem;
 use store::{OwnerTx, Result, StoreError};
 use uuid::Uuid;
@@ -116,7 +116,7 @@ pub fn accept(cx: &Context, tx: &mut OwnerTx<'_, '_>, incoming: Incoming) -> Res
 /// is to come back later.
 pub async fn outside(cx: &Context, source: &Source, found: Found) -> Result<Option<Receipt>> {
     let most = i64::try_from(cx.limits.unrouted_max).unwrap_or(i64::MAX);
-    let incoming = from_source(source, found);
+    let incoming = from_source(source, found)?;
     let (owner, now) = (source.owner, cx.clock.now());
     let Written { event, body, item } = written(cx, owner, now, 0, incoming);
     let (id, digest, item_id) = (event.id, event.digest, item.id);
@@ -141,14 +141,18 @@ pub async fn outside(cx: &Context, source: &Source, found: Found) -> Result<Opti
 
 /// An event as its source's ingress makes it: the key is the source's own, so that no source can meet
 /// what waits for another (EVT-05).
-pub(crate) fn from_source(source: &Source, found: Found) -> Incoming {
-    let kind = match source.kind.as_str() {
-        "folder" => EventKind::File,
-        "feed" => EventKind::FeedEntry,
-        "url" => EventKind::PageChanged,
-        _ => EventKind::Webhook,
+pub(crate) fn from_source(source: &Source, found: Found) -> Result<Incoming> {
+    let kind = match source.kind {
+        SourceKind::Webhook => EventKind::Webhook,
+        SourceKind::Folder => EventKind::File,
+        SourceKind::Feed => EventKind::FeedEntry,
+        SourceKind::Url => EventKind::PageChanged,
+        SourceKind::Device | SourceKind::Timer => {
+            let why = format!("source {} takes nothing from outside", source.id);
+            return Err(StoreError::Corrupt(why));
+        }
     };
-    Incoming {
+    Ok(Incoming {
         source: source.id,
         external_id: found.external_id,
         kind,
@@ -164,7 +168,7 @@ pub(crate) fn from_source(source: &Source, found: Found) -> Incoming {
         session: None,
         duty: None,
         late: false,
-    }
+    })
 }
 
 fn again(known: &Event, digest: Digest) -> Receipt {

@@ -74,6 +74,11 @@ impl Context {
         self.id::<Incarnation>().uuid()
     }
 
+    /// How long something outside is left alone after so many failures in a row.
+    pub(crate) fn backoff_ms(&self, failures: u32) -> u64 {
+        domain::queue::backoff_ms(failures, self.limits.retry_ms, self.limits.retry_max_ms)
+    }
+
     /// Decides and writes under an owner's lock.
     pub async fn write<T, F>(&self, owner: OwnerId, work: F) -> Result<T>
     where

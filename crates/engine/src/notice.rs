@@ -38,13 +38,7 @@ fn write(
         Some((run, _)) => (MessageKind::Agent, format!("run:{}", run.id), Trust::Outside),
         None => (MessageKind::Notice, "server".to_owned(), Trust::System),
     };
-    let body = NewBody {
-        id: cx.id(),
-        bytes: text.into_bytes(),
-        media: "text/plain; charset=utf-8".into(),
-        provenance,
-        trust,
-    };
+    let body = NewBody::text(cx.id(), text, provenance, trust);
     let message = Message {
         id: cx.id(),
         owner: tx.owner(),

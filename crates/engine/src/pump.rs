@@ -14,9 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::sweeper::Stopped;
 use crate::worker::{self, Action, Recorded, Work};
-use crate::{
-    Context, attribution, checker, control, delivery, router, sweeper, timer, tools, watcher,
-};
+use crate::{Context, attribution, checker, delivery, router, sweeper, timer, tools, watcher};
 
 /// Hints to the stages that there may be something to do.
 #[derive(Debug, Default)]
@@ -106,6 +104,15 @@ where
     first
 }
 
+/// What a stage that asks or looks outside by itself finds to do: nothing while the operator has stopped
+/// everything. Read together, so that it costs no read of its own; admission reads the row under its lock.
+pub(crate) fn unless_stopped<T>(
+    tx: &mut store::Tx<'_>,
+    find: impl FnOnce(&mut store::Tx<'_>) -> Result<Vec<T>>,
+) -> Result<Vec<T>> {
+    if store::hold::is_stopped(tx)? { Ok(Vec::new()) } else { find(tx) }
+}
+
 async fn listen(cx: Context, hints: Arc<Hints>, mut stop: watch::Receiver<bool>) {
     let mut signals = cx.store.signals();
     loop {
@@ -163,10 +170,14 @@ async fn hire(cx: &Context, crew: &Arc<Crew>, hints: &Arc<Hints>) -> Result<bool
     let now = cx.clock.now();
     let limit = cx.limits.workers as i64 * 2 + 2;
     let merged = now.minus_ms(cx.limits.merge_ms);
-    let found =
-        cx.store.read(move |tx| store::session::claimable(tx, now, now, merged, limit)).await?;
+    let (found, stopped) = cx
+        .store
+        .read(move |tx| {
+            let found = store::session::claimable(tx, now, now, merged, limit)?;
+            Ok((found, store::hold::is_stopped(tx)?))
+        })
+        .await?;
     // While the operator has stopped everything, only a person who speaks is answered.
-    let stopped = control::is_stopped(cx).await?;
     for claimable in found.into_iter().filter(|claimable| claimable.person || !stopped) {
         let room = cx.limits.workers + usize::from(claimable.person);
         {

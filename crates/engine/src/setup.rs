@@ -1,12 +1,11 @@
 //! Set-up of the first owner, and the pairing of devices.
 
-use base::{DeviceId, Digest, OwnerId, Secret, SessionId, SourceId, Timestamp};
+use base::{DeviceId, Digest, OwnerId, Secret, SessionId, Timestamp};
 use domain::event::{Dial, Trust};
-use domain::state::SourceState;
 use store::device::Device;
 use store::owner::{Owner, Principal, PrincipalKind};
 use store::session::{Session, SessionKind};
-use store::source::Source;
+use store::source::{Source, SourceKind};
 use store::{OwnerTx, Result, StoreError};
 
 use crate::Context;
@@ -44,7 +43,7 @@ pub async fn owner(cx: &Context, seed: Seed) -> Result<Owner> {
     let principals =
         [(PrincipalKind::User, owner.name.clone()), (PrincipalKind::Policy, "policy".into())]
             .map(|(kind, name)| Principal { id: cx.id(), owner: id, kind, name, created_at: now });
-    let timer = source(owner.timer_source, id, "timer", "timer", Trust::System, now);
+    let timer = Source::new(owner.timer_source, id, SourceKind::Timer, "timer", Trust::System, now);
     let main = session(owner.main_session, id, SessionKind::Main, now);
     let made = owner.clone();
     cx.store
@@ -77,37 +76,6 @@ pub(crate) fn session(id: SessionId, owner: OwnerId, kind: SessionKind, now: Tim
     }
 }
 
-fn source(
-    id: SourceId,
-    owner: OwnerId,
-    kind: &str,
-    name: &str,
-    trust: Trust,
-    now: Timestamp,
-) -> Source {
-    let (kind, name) = (kind.to_owned(), name.to_owned());
-    Source {
-        id,
-        owner,
-        kind,
-        name,
-        trust,
-        state: SourceState::Active,
-        config: None,
-        cursor: None,
-        every_ms: None,
-        next_look_at: None,
-        looked_at: None,
-        failures: 0,
-        expect_ms: None,
-        received_at: None,
-        refused: 0,
-        refused_at: None,
-        created_at: now,
-        moved_at: now,
-    }
-}
-
 /// A device and the token that only it will know.
 #[derive(Debug, Clone)]
 pub struct Paired {
@@ -125,7 +93,8 @@ pub fn add_device(cx: &Context, tx: &mut OwnerTx<'_, '_>, name: &str) -> Result<
     let owner = tx.owner();
     let user = store::owner::principal(tx, owner, PrincipalKind::User)?;
     let id: DeviceId = cx.id();
-    let source = source(cx.id(), owner, "device", &id.to_string(), Trust::User, tx.now());
+    let (kind, trust) = (SourceKind::Device, Trust::User);
+    let source = Source::new(cx.id(), owner, kind, id.to_string(), trust, tx.now());
     let device = Device {
         id,
         owner,

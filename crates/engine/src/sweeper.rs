@@ -109,7 +109,7 @@ pub async fn alarms(cx: &Context) -> Result<bool> {
     for owner in cx.store.read(store::owner::all).await? {
         let id = owner.id;
         // Looked at by a reader first: while all is well nothing is written or locked.
-        let (overdue, told) = cx
+        let (stuck, silent) = cx
             .store
             .read(move |tx| {
                 let mut overdue = 0_usize;
@@ -118,13 +118,14 @@ pub async fn alarms(cx: &Context) -> Result<bool> {
                 }
                 let keys: Vec<String> = watched(started, now).map(key).collect();
                 let open = store::fault::all_open(tx, id)?;
-                Ok((overdue, open.iter().filter(|fault| keys.contains(&fault.key)).count()))
+                let told = open.iter().filter(|fault| keys.contains(&fault.key)).count();
+                Ok((overdue != told, watcher::expects(tx, id, &open, now)?))
             })
             .await?;
-        if overdue != told {
+        if stuck {
             cx.write(id, ring).await?;
         }
-        if cx.store.read(move |tx| watcher::expects(tx, id, now)).await? {
+        if silent {
             cx.write(id, watcher::listen).await?;
         }
     }

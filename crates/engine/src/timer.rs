@@ -5,11 +5,11 @@
 
 use base::{ProposalId, ScheduleId, Timestamp, WaitId};
 use domain::event::{EventKind, Trust};
-use domain::schedule::{Due, Missed, Rule, due, local_words, zone};
+use domain::schedule::{Due, Rule, due, local_words, zone};
 use domain::state::{CheckState, DutyState, ProposalState, ScheduleState, WaitState};
 use store::check::CheckRun;
 use store::proposal::ProposalKind;
-use store::schedule::{RunMissed, Schedule};
+use store::schedule::Schedule;
 use store::{OwnerTx, Result, StoreError};
 
 use crate::intake::{Content, Incoming, accept};
@@ -74,11 +74,7 @@ pub fn fire(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ScheduleId) -> Result<()
 
 /// A slot that has come: recorded alone, looked at by a program first, or told to the agent.
 fn slot(cx: &Context, tx: &mut OwnerTx<'_, '_>, schedule: &Schedule, due: &Due) -> Result<()> {
-    let missed = match schedule.run_missed {
-        RunMissed::Once => Missed::Once,
-        RunMissed::Skip => Missed::Skip,
-    };
-    if !due.wakes(missed, tx.now()) {
+    if !due.wakes(schedule.run_missed, tx.now()) {
         tracing::info!(schedule = %schedule.id, "a late slot is skipped, as its owner wishes");
         return Ok(());
     }

@@ -8,6 +8,7 @@ use domain::state::{HoldState, MessageState, RunState, WorkItemState};
 use serde::Serialize;
 use store::event::Event;
 use store::link::{Attribution, Link};
+use store::source::SourceKind;
 use store::{Result, Tx};
 use uuid::Uuid;
 
@@ -15,8 +16,6 @@ mod said;
 
 /// Characters of an event's content that a trace repeats.
 const EXCERPT_CHARS: usize = 300;
-/// Notes of the dial that are looked through for an event's own.
-const NOTES_MAX: i64 = 500;
 /// Messages of one run that a trace names.
 const MESSAGES_MAX: usize = 100;
 
@@ -81,8 +80,8 @@ pub struct Way {
     pub id: base::SourceId,
     /// Its name.
     pub name: String,
-    /// `webhook`, `folder`, `device`, …
-    pub kind: String,
+    /// Which kind.
+    pub kind: SourceKind,
 }
 
 /// One matter that an event concerns.
@@ -250,7 +249,7 @@ pub fn collect(tx: &mut Tx<'_>, owner: OwnerId, id: EventId) -> Result<Trace> {
         related: others.into_iter().map(related).collect(),
         work_item: store::work_item::of_event(tx, id)?.map(item),
         runs,
-        proactive: note(tx, owner, id)?,
+        proactive: note(tx, id)?,
         hold: store::hold::of_event(tx, id)?.map(|hold| Held {
             id: hold.id,
             state: hold.state,
@@ -392,9 +391,8 @@ fn wakeup(tx: &mut Tx<'_>, owner: OwnerId, run: RunId) -> Result<Wakeup> {
     })
 }
 
-fn note(tx: &mut Tx<'_>, owner: OwnerId, id: EventId) -> Result<Option<Note>> {
-    let notes = store::proactive::latest(tx, owner, NOTES_MAX)?;
-    Ok(notes.into_iter().find(|note| note.event == id).map(|note| Note {
+fn note(tx: &mut Tx<'_>, id: EventId) -> Result<Option<Note>> {
+    Ok(store::proactive::of_event(tx, id)?.map(|note| Note {
         id: note.id,
         dial: note.dial,
         situation: note.situation,

@@ -5,13 +5,14 @@
 use base::{OwnerId, SourceId, Timestamp};
 use domain::state::SourceState;
 use domain::words::Notice;
+use store::fault::Fault;
 use store::source::Source;
 use store::{OwnerTx, Result, Tx};
 
 use crate::intake::{Receipt, accept, from_source};
-use crate::pump::each;
+use crate::pump::{each, unless_stopped};
 use crate::world::{Look, within};
-use crate::{Context, control, notice};
+use crate::{Context, notice};
 
 const BATCH: i64 = 16;
 /// Looks in a row that fail before the user is told.
@@ -19,11 +20,11 @@ const FAULT_AFTER: u32 = 3;
 
 /// Looks at what is due. `true`: there may be more.
 pub async fn pass(cx: &Context) -> Result<bool> {
-    if control::is_stopped(cx).await? {
-        return Ok(false);
-    }
     let now = cx.clock.now();
-    let found = cx.store.read(move |tx| store::source::due(tx, now, BATCH)).await?;
+    let found = cx
+        .store
+        .read(move |tx| unless_stopped(tx, |tx| store::source::due(tx, now, BATCH)))
+        .await?;
     let more = found.len() as i64 == BATCH;
     let one = |(owner, id)| async move {
         let Some(source) = claim(cx, owner, id).await? else { return Ok(()) };
@@ -68,8 +69,8 @@ pub fn record(
     let now = tx.now();
     match look {
         Ok(look) => {
-            for found in look.found {
-                let accepted = accept(cx, tx, from_source(&source, found))?;
+            for found in look.items {
+                let accepted = accept(cx, tx, from_source(&source, found)?)?;
                 if let Receipt::Conflict = accepted {
                     tracing::warn!(source = source.name, "an id came again with other content");
                 }
@@ -79,8 +80,7 @@ pub fn record(
             store::fault::close(tx, &fault_key(source.id))
         }
         Err(why) => {
-            let wait =
-                every_ms.min(cx.limits.retry_ms.saturating_mul(1 << source.failures.min(20)));
+            let wait = every_ms.min(cx.backoff_ms(source.failures.saturating_add(1)));
             let failures = store::source::look_failed(tx, source.id, now.plus_ms(wait.max(1)))?;
             tracing::warn!(source = source.name, failures, why, "a look failed");
             if failures >= FAULT_AFTER {
@@ -93,23 +93,29 @@ pub fn record(
     }
 }
 
-/// Whether a source that should have spoken did not, or one that was silent has: looked at by a reader
-/// first, so that nothing is locked while all is well.
-pub fn expects(tx: &mut Tx<'_>, owner: OwnerId, now: Timestamp) -> Result<bool> {
-    let open = store::fault::all_open(tx, owner)?;
+/// Whether a source that should have spoken did not, or one that was silent has, given what is told by
+/// now: looked at by a reader first, so that nothing is locked while all is well.
+pub(crate) fn expects(
+    tx: &mut Tx<'_>,
+    owner: OwnerId,
+    told: &[Fault],
+    now: Timestamp,
+) -> Result<bool> {
     let sources = store::source::in_use(tx, owner, i64::MAX)?;
     Ok(sources.iter().any(|source| {
-        let told = open.iter().any(|fault| fault.key == silence_key(source.id));
-        is_silent(source, now) != told
+        let key = silence_key(source.id);
+        is_silent(source, now) != told.iter().any(|fault| fault.key == key)
     }))
 }
 
-fn is_silent(source: &Source, now: Timestamp) -> bool {
+/// Whether a source has been silent for longer than the user expects.
+pub fn is_silent(source: &Source, now: Timestamp) -> bool {
     let since = source.received_at.unwrap_or(source.created_at);
-    source.expect_ms.is_some_and(|expect_ms| since.plus_ms(expect_ms) <= now)
+    source.expect_ms.is_some_and(|expect_ms| domain::event::is_overdue(since, expect_ms, now))
 }
 
-fn silence_key(id: SourceId) -> String {
+/// The fault of a source that should have spoken.
+pub(crate) fn silence_key(id: SourceId) -> String {
     format!("silent:{id}")
 }
 

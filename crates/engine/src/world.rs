@@ -5,33 +5,14 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use base::Timestamp;
+pub use connect::Issued;
+pub use connect::Needed as Need;
+pub use connect::source::{Item as Found, Look};
 use serde_json::{Map, Value};
 pub use store::run::Level;
 
 /// Something slow under way. Dropping it gives it up.
 pub type Slow<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// An id among a call's arguments that must have been issued (TOOL-15).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Need {
-    /// The argument.
-    pub argument: String,
-    /// Of which kind; `None`: any.
-    pub kind: Option<String>,
-    /// The id.
-    pub id: String,
-}
-
-/// An id that an answer issues.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Issued {
-    /// What it is: `quote`, `url`.
-    pub kind: String,
-    /// The id.
-    pub id: String,
-    /// What the answer says about it.
-    pub snapshot: Value,
-}
 
 /// A read that may be made: its ids were checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,34 +57,6 @@ pub enum Health {
     },
 }
 
-/// One thing that a look at a source found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// Its id there.
-    pub external_id: String,
-    /// Its natural key.
-    pub key: Option<String>,
-    /// What kind of thing happened.
-    pub topic: Option<String>,
-    /// What was said.
-    pub content: Vec<u8>,
-    /// Its media type.
-    pub media: String,
-    /// URLs in it that may become objects.
-    pub links: Vec<String>,
-}
-
-/// What a look at a polled source came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Look {
-    /// What is new, oldest first.
-    pub found: Vec<Found>,
-    /// How far it was read.
-    pub cursor: String,
-    /// Whether there is more at once.
-    pub more: bool,
-}
-
 /// Connectors and polled sources as the stages see them.
 pub trait World: Send + Sync {
     /// The full names of all tools, from the manifests alone.
@@ -143,11 +96,14 @@ impl World for Outside {
 
     fn needs(&self, tool: &str, arguments: &Map<String, Value>) -> Result<Vec<Need>, String> {
         let wanted = self.connectors.wanted(tool, arguments.clone()).map_err(|e| e.to_string())?;
-        Ok(wanted.needs().iter().map(need).collect())
+        Ok(wanted.needs().to_vec())
     }
 
     fn level(&self, tool: &str) -> Level {
-        if tool.starts_with("web.") { Level::Web } else { Level::Connector }
+        match self.connectors.level(tool) {
+            connect::Level::Connector => Level::Connector,
+            connect::Level::Web => Level::Web,
+        }
     }
 
     fn stands_for(&self, host: &str) -> Option<String> {
@@ -181,7 +137,7 @@ impl World for Outside {
             let cleared = self
                 .connectors
                 .wanted(&tool, arguments)
-                .and_then(|wanted| wanted.cleared(|needed| issued.contains(&need(needed))));
+                .and_then(|wanted| wanted.cleared(|needed| issued.contains(needed)));
             let handle = match cleared {
                 Ok(handle) => handle,
                 Err(refusal) => return plain(refusal.to_string(), None),
@@ -194,11 +150,7 @@ impl World for Outside {
                     text: answer.text,
                     level,
                     provenance: answer.provenance,
-                    issued: answer
-                        .issued
-                        .into_iter()
-                        .map(|i| Issued { kind: i.kind, id: i.id, snapshot: i.snapshot })
-                        .collect(),
+                    issued: answer.issued,
                     health: Some(Health::Works { connector }),
                 },
                 Err(error @ connect::ConnectError::Authentication { .. }) => {
@@ -221,21 +173,9 @@ impl World for Outside {
                 .map_err(|e| format!("the source's settings cannot be read ({e}); add it anew"))?;
             let limits = connect::source::SourceLimits::default();
             let look = connect::source::look(&self.client, &config, cursor, &limits, now).await;
-            let look = look.map_err(|error| error.to_string())?;
-            let found = look.items.into_iter().map(found).collect();
-            Ok(Look { found, cursor: look.cursor, more: look.more })
+            look.map_err(|error| error.to_string())
         })
     }
-}
-
-/// A source's item as the stages know it.
-pub fn found(item: connect::source::Item) -> Found {
-    let connect::source::Item { external_id, key, topic, content, media, links } = item;
-    Found { external_id, key, topic, content, media, links }
-}
-
-fn need(needed: &connect::Needed) -> Need {
-    Need { argument: needed.argument.clone(), kind: needed.kind.clone(), id: needed.id.clone() }
 }
 
 /// Bounds what is slow. Without a runtime, as in the simulator, nothing is slow and no clock runs.

@@ -100,7 +100,8 @@ fn around(tx: &mut Tx<'_>, records: &mut Records, owner: OwnerId) -> Result<()> 
     for kind in [PrincipalKind::User, PrincipalKind::Policy] {
         records.principals.push(store::owner::principal(tx, owner, kind)?);
     }
-    let mut events = store::event::recent(tx, owner, Timestamp::from_micros(i64::MAX), i64::MAX)?;
+    let mut events =
+        store::event::recent(tx, owner, (Timestamp::from_micros(i64::MAX), None), i64::MAX)?;
     events.reverse();
     for event in &events {
         if !records.events.iter().any(|(known, _, _)| known.id == event.id) {

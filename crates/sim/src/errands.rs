@@ -54,7 +54,7 @@ impl Sim<'_> {
             self.world.lie(lie);
         }
         let looked = now(watcher::look(cx, &source));
-        let found = looked.as_ref().map(|look| look.found.len()).ok();
+        let found = looked.as_ref().map(|look| look.items.len()).ok();
         self.note("look", json!({"source": id, "found": found}));
         self.outside("after a look")?;
         self.bring(owner, Home::Looked(Box::new(source), looked));

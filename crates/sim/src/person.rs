@@ -9,6 +9,7 @@ use engine::intake::{self, Receipt};
 use engine::{Context, delivery};
 use serde_json::json;
 use store::device::Device;
+use store::source::SourceKind;
 use store::{OwnerTx, Result};
 use uuid::Uuid;
 
@@ -269,16 +270,16 @@ impl Person {
     fn add_source(
         &self,
         sim: &mut Sim<'_>,
-        kind: &'static str,
+        kind: SourceKind,
         name: &'static str,
     ) -> std::result::Result<(), Crash> {
         let (device, id): (_, SourceId) = (self.device.clone(), sim.cx().id());
         let changed = self.write(sim, "source", move |_, tx| {
             let new = NewSource {
-                kind: kind.to_owned(),
+                kind,
                 name: name.to_owned(),
                 config: name.to_owned(),
-                every_ms: (kind != "webhook").then_some(LOOK_EVERY_MS),
+                every_ms: (kind != SourceKind::Webhook).then_some(LOOK_EVERY_MS),
                 expect_ms: None,
             };
             control::add_source(tx, &device, id, new)

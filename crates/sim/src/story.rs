@@ -3,6 +3,7 @@
 use base::Timestamp;
 use engine::world::Found;
 use model::ModelError;
+use store::source::SourceKind;
 
 use crate::dump::Records;
 
@@ -95,7 +96,7 @@ pub enum Act {
     /// Says by a tap that the oldest hold that waits for a person is no stop.
     Release,
     /// Adds a way in: its kind and its name, which is its configuration too.
-    Source(&'static str, &'static str),
+    Source(SourceKind, &'static str),
     /// Somebody outside sends something.
     Deliver(Parcel),
     /// The process is gone for so many milliseconds.

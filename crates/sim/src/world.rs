@@ -81,7 +81,7 @@ impl SimWorld {
         if lie == Some(Lie::Repeat) {
             found = out[..next].iter().rev().map(|entry| entry.found()).collect();
         }
-        Look { found, cursor: next.to_string(), more: next < out.len() }
+        Look { items: found, cursor: next.to_string(), more: next < out.len() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Events and bodies: what came in, and the content of people and of outside.
 
+use base::Id as _;
 use base::{BodyId, Digest, DutyId, EventId, OwnerId, RunId, SessionId, SourceId, Timestamp};
 use domain::event::{EventKind, Trust};
 
@@ -87,8 +88,8 @@ statements! { "event":
     INSERT_BODY = hot insert Body, "";
     BODY = hot select Body, "WHERE id = $1";
     ERASE = "UPDATE body SET bytes = NULL, erased_at = $3 WHERE id = $1 AND owner = $2 AND erased_at IS NULL";
-    RECENT = hot select Event, "WHERE owner = $1 AND received_at < $2
-        ORDER BY received_at DESC, id DESC LIMIT $3";
+    RECENT = hot select Event, "WHERE owner = $1 AND (received_at, id) < ($2, $3)
+        ORDER BY received_at DESC, id DESC LIMIT $4";
 }
 
 /// Content to store.
@@ -104,6 +105,14 @@ pub struct NewBody {
     pub provenance: String,
     /// The lowest trust of what it was made of.
     pub trust: Trust,
+}
+
+impl NewBody {
+    /// A plain text.
+    pub fn text(id: BodyId, text: impl Into<String>, provenance: String, trust: Trust) -> Self {
+        let bytes = text.into().into_bytes();
+        NewBody { id, bytes, media: "text/plain; charset=utf-8".into(), provenance, trust }
+    }
 }
 
 /// Stores content and gives its digest.
@@ -189,7 +198,7 @@ pub fn accept_unlocked(
 
 fn insert(tx: &mut Tx<'_>, event: &Event) -> Result<Accepted> {
     if tx.insert(&INSERT, event)? {
-        crate::source::heard(tx, event.source, event.received_at)?;
+        crate::source::heard(tx, event)?;
         return Ok(Accepted::New);
     }
     let known = tx.one(&BY_EXTERNAL, params![event.source, event.external_id])?;
@@ -227,14 +236,18 @@ pub fn by_key(
     tx.one(&BY_KEY, params![owner, kind, key, since, run])
 }
 
-/// An owner's events before an instant, newest first.
+/// An owner's events before an instant, newest first. With an event of that instant: those before it in
+/// the same order, so that a page ends anywhere.
 pub fn recent(
     tx: &mut Tx<'_>,
     owner: OwnerId,
-    before: Timestamp,
+    before: (Timestamp, Option<EventId>),
     limit: i64,
 ) -> Result<Vec<Event>> {
-    tx.all(&RECENT, params![owner, before, limit])
+    let (at, event) = before;
+    // No event's id comes before the nil one.
+    let event = event.unwrap_or(EventId::from_uuid(uuid::Uuid::nil()));
+    tx.all(&RECENT, params![owner, at, event, limit])
 }
 
 /// Events of an owner that have no disposition yet.

@@ -34,6 +34,7 @@ record! {
 
 statements! { "proactive":
     INSERT = insert Proactive, "";
+    OF_EVENT = hot select Proactive, "WHERE event = $1";
     LATEST = hot select Proactive, "WHERE owner = $1 ORDER BY at DESC, id DESC LIMIT $2";
 }
 
@@ -42,6 +43,11 @@ pub fn insert(tx: &mut OwnerTx<'_, '_>, note: &Proactive) -> Result<()> {
     tx.insert(&INSERT, note)?;
     tx.changed(note.id);
     Ok(())
+}
+
+/// The note of an event.
+pub fn of_event(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Proactive>> {
+    tx.one(&OF_EVENT, params![event])
 }
 
 /// An owner's notes, newest first.

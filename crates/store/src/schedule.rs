@@ -1,22 +1,13 @@
 //! Schedules: wake-ups that repeat. Each is an authorization and ends with its duty.
 
 use base::{BodyId, DutyId, OwnerId, ScheduleId, SessionId, TaskVersionId, Timestamp};
+use domain::schedule::Missed;
 use domain::state::ScheduleState;
 
 use crate::error::{Result, StoreError};
 use crate::sql::statements;
 use crate::tx::{OwnerTx, Tx};
-use crate::value::{params, record, words};
-
-words! {
-    /// What becomes of slots that passed while nobody was there.
-    pub enum RunMissed {
-        /// One late wake-up stands for all of them.
-        Once = "once",
-        /// They are recorded and wake nobody.
-        Skip = "skip",
-    }
-}
+use crate::value::{params, record};
 
 record! {
     /// A wake-up that repeats in the owner's zone.
@@ -36,7 +27,7 @@ record! {
         /// What the agent is told.
         pub prompt: BodyId,
         /// What becomes of slots that were missed.
-        pub run_missed: RunMissed,
+        pub run_missed: Missed,
         /// A look that decides by program whether anybody is woken: JSON of `domain::draft::Check`.
         pub check_spec: Option<BodyId>,
         /// What the last look read.

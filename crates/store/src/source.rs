@@ -1,13 +1,32 @@
 //! Sources: configured ways in, and their health by what they received (EVT-12).
 
-use base::{OwnerId, SourceId, Timestamp};
+use base::{EventId, OwnerId, SourceId, Timestamp};
 use domain::event::Trust;
 use domain::state::SourceState;
 
 use crate::error::{Result, StoreError};
+use crate::event::Event;
 use crate::sql::statements;
 use crate::tx::{OwnerTx, Tx};
-use crate::value::{params, record};
+use crate::value::{params, record, words};
+
+words! {
+    /// The kinds of ways in.
+    pub enum SourceKind {
+        /// A device of the user.
+        Device = "device",
+        /// This program's own timers and records.
+        Timer = "timer",
+        /// Signed deliveries.
+        Webhook = "webhook",
+        /// Files of a watched folder.
+        Folder = "folder",
+        /// Entries of a feed.
+        Feed = "feed",
+        /// Changes of a page.
+        Url = "url",
+    }
+}
 
 record! {
     /// A configured way in.
@@ -16,8 +35,8 @@ record! {
         pub id: SourceId,
         /// Whose.
         pub owner: OwnerId,
-        /// `device`, `timer`, `webhook`, `folder`, `feed`, `url`.
-        pub kind: String,
+        /// Which kind.
+        pub kind: SourceKind,
         /// Unique with the kind, among those in use.
         pub name: String,
         /// The trust of everything that comes through it (EVT-02).
@@ -40,6 +59,8 @@ record! {
         pub expect_ms: Option<u64>,
         /// When something last came: its health.
         pub received_at: Option<Timestamp>,
+        /// What that was.
+        pub last_event: Option<EventId>,
         /// Deliveries that were refused.
         pub refused: u64,
         /// When the last of them was.
@@ -51,12 +72,46 @@ record! {
     }
 }
 
+impl Source {
+    /// A way in that nothing has come through, neither configured nor polled.
+    pub fn new(
+        id: SourceId,
+        owner: OwnerId,
+        kind: SourceKind,
+        name: impl Into<String>,
+        trust: Trust,
+        now: Timestamp,
+    ) -> Self {
+        Source {
+            id,
+            owner,
+            kind,
+            name: name.into(),
+            trust,
+            state: SourceState::Active,
+            config: None,
+            cursor: None,
+            every_ms: None,
+            next_look_at: None,
+            looked_at: None,
+            failures: 0,
+            expect_ms: None,
+            received_at: None,
+            last_event: None,
+            refused: 0,
+            refused_at: None,
+            created_at: now,
+            moved_at: now,
+        }
+    }
+}
+
 statements! { "source":
     INSERT = insert Source, "";
     BY_ID = hot select Source, "WHERE id = $1";
     // Two deliveries at once commit in either order; the later one counts.
-    HEARD = hot "UPDATE source SET received_at = $2
-        WHERE id = $1 AND (received_at IS NULL OR received_at < $2)";
+    HEARD = hot "UPDATE source SET received_at = $2, last_event = $3
+        WHERE id = $1 AND (received_at IS NULL OR received_at <= $2)";
     REFUSED = hot "UPDATE source SET refused = refused + 1, refused_at = $2 WHERE id = $1";
     IN_USE = hot select Source, "WHERE owner = $1 AND state = 'active' AND config IS NOT NULL
         ORDER BY created_at, id LIMIT $2";
@@ -97,8 +152,8 @@ pub fn by_name(tx: &mut Tx<'_>, owner: OwnerId, name: &str) -> Result<Option<Sou
 }
 
 /// Something came through it.
-pub(crate) fn heard(tx: &mut Tx<'_>, id: SourceId, at: Timestamp) -> Result<()> {
-    tx.run(&HEARD, params![id, at]).map(|_| ())
+pub(crate) fn heard(tx: &mut Tx<'_>, event: &Event) -> Result<()> {
+    tx.run(&HEARD, params![event.source, event.received_at, event.id]).map(|_| ())
 }
 
 /// Counts a delivery that was refused. Nothing else of it is kept.

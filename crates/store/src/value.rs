@@ -212,6 +212,7 @@ word_columns! {
     domain::event::Trust: |w: &str| known(domain::event::Trust::parse(w), w);
     domain::event::Class: |w: &str| known(domain::event::Class::parse(w), w);
     domain::event::EventKind: |w: &str| known(domain::event::EventKind::parse(w), w);
+    domain::schedule::Missed: |w: &str| known(domain::schedule::Missed::parse(w), w);
     domain::event::Mode: |w: &str| known(domain::event::Mode::parse(w), w);
     domain::event::Dial: |w: &str| known(domain::event::Dial::parse(w), w);
     domain::event::How: |w: &str| known(domain::event::How::parse(w), w);

@@ -13,10 +13,9 @@ use base::{
     SessionId, SourceId, Timestamp,
 };
 use domain::event::Trust;
-use domain::state::SourceState;
 use store::owner::{Owner, Principal, PrincipalKind};
 use store::session::{Session, SessionKind};
-use store::source::Source;
+use store::source::{Source, SourceKind};
 use store::{Database, Options, OwnerTx, Result, Store, Tx};
 
 use crate::clock::FakeClock;
@@ -227,28 +226,11 @@ impl Harness {
 
     /// A source of the owner, as written.
     pub fn source_record(&self, id: SourceId) -> Source {
-        let (kind, trust) =
-            if id == self.timer { ("timer", Trust::System) } else { ("device", Trust::User) };
-        Source {
-            id,
-            owner: self.owner,
-            kind: kind.into(),
-            name: "first".into(),
-            trust,
-            state: SourceState::Active,
-            config: None,
-            cursor: None,
-            every_ms: None,
-            next_look_at: None,
-            looked_at: None,
-            failures: 0,
-            expect_ms: None,
-            received_at: None,
-            refused: 0,
-            refused_at: None,
-            created_at: START,
-            moved_at: START,
-        }
+        let (kind, trust) = match id == self.timer {
+            true => (SourceKind::Timer, Trust::System),
+            false => (SourceKind::Device, Trust::User),
+        };
+        Source::new(id, self.owner, kind, "first", trust, START)
     }
 
     fn set_up(&self) {

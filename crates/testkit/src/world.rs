@@ -132,7 +132,7 @@ impl World for FakeWorld {
         Box::pin(async move {
             let next = self.state().looks.get_mut(config).and_then(VecDeque::pop_front);
             let cursor = cursor.unwrap_or_default().to_owned();
-            next.unwrap_or(Ok(Look { found: Vec::new(), cursor, more: false }))
+            next.unwrap_or(Ok(Look { items: Vec::new(), cursor, more: false }))
         })
     }
 }

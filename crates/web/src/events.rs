@@ -22,8 +22,6 @@ pub(crate) struct Part {
 }
 
 const USUAL: u32 = 50;
-/// Events of one instant that are looked through for where a page ended.
-const SAME_TIME_MAX: i64 = 4_096;
 
 /// Where a page ends: an instant, and if events of that instant are on it, the last of them. As text
 /// `2026-11-30T08:00:00Z` or `2026-11-30T08:00:00Z,ID`.
@@ -43,14 +41,6 @@ impl Place {
         let wrong = |_| Problem::bad("before: write a time, or what the last page gave as before.");
         let event = event.map(base::parse_id::<EventId>).transpose().map_err(wrong)?;
         Ok(Place { at, event })
-    }
-
-    /// Whether an event stands behind it, in the order of the list.
-    fn is_before(&self, event: &Event) -> bool {
-        match self.event {
-            Some(last) => (event.received_at, event.id) < (self.at, last),
-            None => event.received_at < self.at,
-        }
     }
 }
 
@@ -84,16 +74,8 @@ fn newest(
     before: Place,
     limit: i64,
 ) -> Result<(Vec<Event>, bool)> {
-    let (until, most) = match before.event {
-        // The instant itself once more, as events of it may be left.
-        Some(_) => {
-            let next = before.at.micros().saturating_add(1);
-            (Timestamp::from_micros(next), limit.saturating_add(SAME_TIME_MAX))
-        }
-        None => (before.at, limit.saturating_add(1)),
-    };
-    let mut events = store::event::recent(tx, owner, until, most)?;
-    events.retain(|event| before.is_before(event));
+    let before = (before.at, before.event);
+    let mut events = store::event::recent(tx, owner, before, limit.saturating_add(1))?;
     let at = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = events.len() > at;
     events.truncate(at);

@@ -19,7 +19,7 @@ use domain::state::SourceState;
 use engine::intake::{self, Receipt};
 use serde_json::{Value, json};
 use store::StoreError;
-use store::source::Source;
+use store::source::{Source, SourceKind};
 
 use crate::App;
 use crate::body::{Named, read};
@@ -65,7 +65,7 @@ async fn hook(app: &App, id: SourceId) -> Result<Option<Source>, Problem> {
     match found {
         Ok(source) => {
             let in_use = source.state == SourceState::Active && source.config.is_some();
-            Ok(Some(source).filter(|source| in_use && source.kind == "webhook"))
+            Ok(Some(source).filter(|source| in_use && source.kind == SourceKind::Webhook))
         }
         Err(StoreError::Missing(_)) => Ok(None),
         Err(error) => Err(error.into()),
@@ -97,8 +97,7 @@ async fn deliver(
             json!({"event": null, "topic": topic, "key": key}),
         ));
     }
-    let found = engine::world::found(item);
-    match intake::outside(&app.web.cx, source, found).await? {
+    match intake::outside(&app.web.cx, source, item).await? {
         Some(Receipt::New { event, .. }) => {
             // Accepted without the owner's lock, which is what tells the stages otherwise.
             app.web.hints.all();

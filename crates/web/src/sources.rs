@@ -78,7 +78,6 @@ pub(crate) async fn add(
     check::time("expect_ms", expect_ms)?;
     let every_ms = check::look(&app, &config, every_ms)?;
     let (kind, config) = check::place(&app, config).await?;
-    let kind = kind.to_owned();
     let config = serde_json::to_string(&config).map_err(|error| Problem::bad(error.to_string()))?;
     let new = NewSource { kind, name, config, every_ms, expect_ms };
     // Without the secret: not even a digest of it is kept.
@@ -315,7 +314,7 @@ async fn looked_at(app: &App, source: &Source) -> Value {
         Ok(look) => json!({
             "ok": true,
             "status": null,
-            "found": look.found.iter().map(view::found).collect::<Vec<_>>(),
+            "found": look.items.iter().map(view::found).collect::<Vec<_>>(),
             "more": look.more,
             "problem": null,
         }),

@@ -41,7 +41,10 @@ pub enum Test {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Nobody is woken.
-    Unchanged,
+    Unchanged {
+        /// What is to be remembered now.
+        now: String,
+    },
     /// The agent is woken.
     Met {
         /// What was remembered of the look before, if there was one.
@@ -211,7 +214,7 @@ pub fn check_verdict(check: &Check, last: Option<&str>, answer: &str) -> Verdict
     };
     match met {
         true => Verdict::Met { was: last.map(str::to_owned), now },
-        false => Verdict::Unchanged,
+        false => Verdict::Unchanged { now },
     }
 }
 

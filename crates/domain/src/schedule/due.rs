@@ -18,6 +18,20 @@ pub enum Missed {
     Skip,
 }
 
+impl Missed {
+    /// The stored word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Missed::Once => "once",
+            Missed::Skip => "skip",
+        }
+    }
+    /// Reads the stored word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Missed::Once, Missed::Skip].into_iter().find(|missed| missed.word() == word)
+    }
+}
+
 /// How a slot that came due is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {

@@ -81,12 +81,6 @@ fn placed(tx: &mut OwnerTx<'_, '_>, id: HoldId) -> Result<HoldState> {
     }
 }
 
-/// Whether the operator has stopped everything. Stages that ask or look outside by themselves rest then;
-/// admission reads the row under its lock.
-pub(crate) async fn is_stopped(cx: &Context) -> Result<bool> {
-    cx.store.read(store::hold::is_stopped).await
-}
-
 /// The operator stops everything of every owner, or lets it go on. The installation's row comes before
 /// every owner's in the order of locks, so this is a transaction of its own.
 pub async fn system_stop(cx: &Context, stopped: bool) -> Result<bool> {

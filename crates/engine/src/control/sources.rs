@@ -2,13 +2,13 @@
 
 use base::SourceId;
 use domain::event::Trust;
-use domain::state::{SourceState, SubscriptionState};
+use domain::state::SubscriptionState;
 use store::device::Device;
-use store::source::Source;
+use store::source::{Source, SourceKind};
 use store::{OwnerTx, Result};
 
 use super::Changed;
-use crate::watcher::fault_key;
+use crate::watcher::{fault_key, silence_key};
 
 /// Characters of a source's name.
 const NAME_MAX: usize = 40;
@@ -21,8 +21,8 @@ pub const SOURCE_MS: std::ops::RangeInclusive<u64> = 10_000..=366 * 86_400_000;
 /// A way in that the user wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSource {
-    /// `webhook`, `folder`, `feed` or `url`.
-    pub kind: String,
+    /// Which kind: one that comes from outside.
+    pub kind: SourceKind,
     /// How the user calls it: letters, digits, `-` and `_`.
     pub name: String,
     /// How it is reached, as JSON without secrets.
@@ -75,8 +75,9 @@ pub fn add_source(
             return Ok(Changed::Conflict(format!("{what} is from 10 s to 366 days.")));
         }
     }
-    let same =
-        |known: &&Source| known.kind == "folder" && known.config.as_ref() == Some(&new.config);
+    let same = |known: &&Source| {
+        known.kind == SourceKind::Folder && known.config.as_ref() == Some(&new.config)
+    };
     if let Some(known) = known.iter().find(same) {
         return Ok(Changed::Conflict(format!(
             "The source {} watches this folder already. Use that one, or remove it first.",
@@ -85,24 +86,11 @@ pub fn add_source(
     }
     let now = tx.now();
     let source = Source {
-        id,
-        owner,
-        kind: new.kind,
-        name: new.name,
-        trust: Trust::Outside,
-        state: SourceState::Active,
         config: Some(new.config),
-        cursor: None,
         every_ms: new.every_ms,
         next_look_at: new.every_ms.map(|_| now),
-        looked_at: None,
-        failures: 0,
         expect_ms: new.expect_ms,
-        received_at: None,
-        refused: 0,
-        refused_at: None,
-        created_at: now,
-        moved_at: now,
+        ..Source::new(id, owner, new.kind, new.name, Trust::Outside, now)
     };
     store::source::insert(tx, &source)?;
     tx.changed(id);
@@ -121,7 +109,7 @@ pub fn remove_source(tx: &mut OwnerTx<'_, '_>, device: &Device, id: SourceId) ->
             store::subscription::advance(tx, subscription.id, SubscriptionState::Closed)?;
         }
         store::fault::close(tx, &fault_key(id))?;
-        store::fault::close(tx, &format!("silent:{id}"))?;
+        store::fault::close(tx, &silence_key(id))?;
         tx.audit(Some(device.principal), "remove", id, None);
     }
     Ok(Changed::Done)

@@ -62,7 +62,8 @@ pub(super) fn read(tx: &mut OwnerTx<'_, '_>, what: Records) -> Result<String> {
                 let heard = heard.unwrap_or_else(|| "nothing yet".into());
                 lines.push(format!(
                     "source {} ({}): last received {heard}",
-                    source.name, source.kind
+                    source.name,
+                    source.kind.word()
                 ));
             }
         }

@@ -64,7 +64,7 @@ fn received(trace: &Trace, at: &impl Fn(Timestamp) -> String) -> String {
         "Received {} from {} ({}) as {}",
         at(event.received_at),
         trace.source.name,
-        trace.source.kind,
+        trace.source.kind.word(),
         event.external_id
     );
     for (name, value) in [("topic", &event.topic), ("key", &event.key)] {

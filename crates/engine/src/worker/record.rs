@@ -142,7 +142,7 @@ pub async fn record_failure(cx: &Context, work: &Work, error: ModelError) -> Res
                     tell(tx)?;
                 }
                 let asked = after.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
-                (asked.max(backoff_ms(cx, failures)), failures)
+                (asked.max(cx.backoff_ms(failures)), failures)
             }
             ModelError::Authentication | ModelError::Quota => {
                 tell(tx)?;
@@ -156,7 +156,7 @@ pub async fn record_failure(cx: &Context, work: &Work, error: ModelError) -> Res
             ModelError::Refused | ModelError::Malformed(_) => {
                 let tried = work_item::claimed(tx, run.id)?.iter().map(|item| item.attempts).max();
                 fail_items(cx, tx, &run, &text)?;
-                (backoff_ms(cx, tried.unwrap_or(0).saturating_add(1)), 0)
+                (cx.backoff_ms(tried.unwrap_or(0).saturating_add(1)), 0)
             }
         };
         if matches!(
@@ -198,11 +198,6 @@ fn in_words(error: &ModelError) -> &'static str {
         ModelError::Refused => "it refuses this content",
         ModelError::Malformed(_) => "it answers in a way that is not understood",
     }
-}
-
-fn backoff_ms(cx: &Context, failures: u32) -> u64 {
-    let doublings = failures.saturating_sub(1).min(20);
-    cx.limits.retry_ms.saturating_mul(1 << doublings).min(cx.limits.retry_max_ms)
 }
 
 pub(super) fn step(

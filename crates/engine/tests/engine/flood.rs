@@ -45,7 +45,7 @@ impl Flood {
         let scratch = Scratch::new();
         let talk = Talk::open(scratch.file("f.db"), start(), 9, "name = \"flood\"", limits());
         let (device, hub): (_, SourceId) = (talk.device.clone(), talk.cx.id());
-        let (kind, name) = ("webhook".into(), "hub".into());
+        let (kind, name) = (store::source::SourceKind::Webhook, "hub".into());
         let new = NewSource { kind, name, config: "{}".into(), every_ms: None, expect_ms: None };
         let by = device.clone();
         let added =
@@ -105,6 +105,7 @@ impl Flood {
         let work = self.talk.claim().unwrap();
         let (id, began) = (work.run.id, self.talk.clock.now());
         let items = self.talk.read(move |tx, _| store::work_item::claimed(tx, id));
+        assert_eq!(items.len(), limits().items_per_run as usize, "and as many events as fit");
         for message in self.messages.iter_mut().filter(|message| message.read.is_none()) {
             let inside = items.iter().any(|item| item.event == message.event);
             assert!(inside, "what was said before a run begins is in its input");

@@ -135,6 +135,22 @@ fn the_stop_check_reads_a_message_to_its_end() {
 }
 
 #[test]
+fn a_message_that_was_erased_before_it_was_judged_releases_nothing() {
+    let room = room();
+    room.talk.say("tickets booked?");
+    let work = room.talk.claim().unwrap();
+    let event = room.placed()[0].event;
+    room.by_user(move |_, tx, _| {
+        let body = store::event::get(tx, event)?.body;
+        store::event::erase_body(tx, body)
+    });
+    room.talk.run(work);
+    let held = room.placed();
+    assert_eq!((held.len(), held[0].verdict), (1, Some(Verdict::NotAStop)));
+    assert!(held[0].asked_at.is_some(), "nobody can check it any more, so the user is asked");
+}
+
+#[test]
 fn a_stop_becomes_a_pause_that_only_the_user_lifts() {
     let room = room();
     room.talk.say("先别订");

@@ -166,7 +166,7 @@ impl Table {
 
     fn set_up(&mut self) {
         let (device, hub) = (self.talk.device.clone(), self.hub);
-        let (kind, name) = ("webhook".into(), "hub".into());
+        let (kind, name) = (store::source::SourceKind::Webhook, "hub".into());
         let new = NewSource { kind, name, config: "{}".into(), every_ms: None, expect_ms: None };
         let added = now(self
             .talk

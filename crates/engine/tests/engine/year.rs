@@ -434,8 +434,9 @@ impl Year {
     fn recorded(&self) -> usize {
         let (mut count, mut before) = (0, Timestamp::from_micros(i64::MAX));
         loop {
-            let page =
-                self.talk().read(move |tx, owner| store::event::recent(tx, owner, before, 2_000));
+            let page = self
+                .talk()
+                .read(move |tx, owner| store::event::recent(tx, owner, (before, None), 2_000));
             let Some(last) = page.last() else { return count };
             before = last.received_at;
             count += page.iter().filter(|event| event.kind == EventKind::ScheduleDue).count();

@@ -7,6 +7,7 @@ use domain::event::{Class, How};
 use domain::state::{CheckState, HoldState, PauseState, WaitState, WorkItemState};
 use model::ModelError;
 use store::message::MessageKind::{Agent, Notice};
+use store::source::SourceKind;
 
 use super::{DAY_MS, HOUR_MS, MINUTE_MS, plain, same, told, told_in_order};
 use crate::story::{Act, Entry, Outage, Outcome, Parcel, Story, When};
@@ -34,7 +35,7 @@ fn callbacks() -> Story {
     Story {
         end_ms: 2 * HOUR_MS,
         acts: vec![
-            (When::At(1_000), Act::Source("webhook", "shop")),
+            (When::At(1_000), Act::Source(SourceKind::Webhook, "shop")),
             (When::After(10), Act::Send("await one until 2027-03-01T06:00:00Z")),
             (When::After(5 * MINUTE_MS), order("one", "a")),
             (When::After(MINUTE_MS), Act::Send("slowly await two until 2027-03-01T06:00:00Z")),
@@ -97,7 +98,7 @@ fn typhoon() -> Story {
     let warning = notice("w1", "trip.weather", "typhoon signal 8");
     Story {
         acts: vec![
-            (When::At(1_000), Act::Source("webhook", "alerts")),
+            (When::At(1_000), Act::Source(SourceKind::Webhook, "alerts")),
             (When::After(10), Act::Send("look after the trip")),
             (When::Card(MINUTE_MS), Act::Confirm),
             (When::After(MINUTE_MS), warning),
@@ -184,7 +185,7 @@ fn attribution() -> Story {
     Story {
         end_ms: 2 * HOUR_MS,
         acts: vec![
-            (When::At(1_000), Act::Source("webhook", "post")),
+            (When::At(1_000), Act::Source(SourceKind::Webhook, "post")),
             (When::After(10), Act::Send("look after the trip")),
             (When::Card(MINUTE_MS), Act::Confirm),
             (When::After(MINUTE_MS), Act::Send("look after the house")),
@@ -303,7 +304,7 @@ fn shout() -> Story {
         acts: vec![
             (When::At(1_000), Act::Send("look after the trip")),
             (When::Card(MINUTE_MS), Act::Confirm),
-            (When::At(20 * MINUTE_MS), Act::Source("folder", "post")),
+            (When::At(20 * MINUTE_MS), Act::Source(SourceKind::Folder, "post")),
         ],
         small: include_str!("../../stories/shout_small.toml"),
         entries: vec![

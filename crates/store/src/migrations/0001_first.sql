@@ -80,6 +80,7 @@ CREATE TABLE source (
   -- Silence for longer than this is a fault.
   expect_ms BIGINT CHECK (expect_ms > 0),
   received_at BIGINT,
+  last_event UUID,
   -- Deliveries that were not accepted: bad signatures, bad bodies.
   refused BIGINT NOT NULL,
   refused_at BIGINT,
@@ -171,7 +172,7 @@ CREATE TABLE event (
 CREATE UNIQUE INDEX event_external ON event (source, external_id);
 CREATE INDEX event_key ON event (owner, kind, key) WHERE key IS NOT NULL;
 CREATE INDEX event_chat ON event (owner, seq) WHERE kind = 'user_message';
-CREATE INDEX event_owner ON event (owner, received_at);
+CREATE INDEX event_owner ON event (owner, received_at, id);
 
 -- Which matters an event concerns, and by whose word (EVT-11).
 CREATE TABLE event_link (

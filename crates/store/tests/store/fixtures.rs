@@ -9,6 +9,7 @@ use base::{
     ScheduleId, SessionId, SourceId, TaskVersionId, Timestamp,
 };
 use domain::event::{Class, EventKind, Trust};
+use domain::schedule::Missed;
 use domain::state::{
     DutyState, MessageState, ProposalState, RunState, ScheduleState, TaskVersionState, WaitState,
     WorkItemState,
@@ -18,7 +19,7 @@ use store::event::{Event, NewBody};
 use store::message::{Message, MessageKind};
 use store::proposal::{Proposal, ProposalKind};
 use store::run::{Level, Run, Step, StepKind};
-use store::schedule::{RunMissed, Schedule};
+use store::schedule::Schedule;
 use store::session::{Lease, Session, SessionKind};
 use store::wait::Wait;
 use store::work_item::WorkItem;
@@ -232,7 +233,7 @@ pub fn schedule(h: &Harness, duty: DutyId, task_version: TaskVersionId) -> Sched
         session: h.main,
         rule: r#"{"every":"day"}"#.into(),
         prompt: h.id::<BodyId>(),
-        run_missed: RunMissed::Once,
+        run_missed: Missed::Once,
         check_spec: Some(h.id()),
         check_last: Some(h.id()),
         next_slot: now(h).plus_ms(60_000),

@@ -71,7 +71,7 @@ fn a_removed_source_is_looked_at_no_more_and_its_name_is_free_again() {
         let id = source.id;
         let insert = |source: Source| h.unowned(move |tx| store::source::insert(tx, &source));
         let mut again = crate::world::source(&h, "news");
-        again.kind = "webhook".into();
+        again.kind = store::source::SourceKind::Webhook;
         let taken = insert(again.clone());
         assert!(matches!(taken, Err(StoreError::Duplicate(_))), "of any kind: {taken:?}");
 
@@ -224,7 +224,7 @@ fn a_schedule_remembers_what_its_look_read_and_takes_another_slot_while_it_is_ac
         use domain::state::ScheduleState::Paused;
         let (duty, version) = stored_duty(&h);
         let mut schedule = schedule(&h, duty.id, version.id);
-        schedule.run_missed = store::schedule::RunMissed::Skip;
+        schedule.run_missed = domain::schedule::Missed::Skip;
         let (stored, id, read) = (schedule.clone(), schedule.id, h.id());
         let (next, later) = (now(&h).plus_ms(7), now(&h).plus_ms(8));
         h.write(move |tx| {

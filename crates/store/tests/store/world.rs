@@ -29,7 +29,7 @@ pub fn source(h: &Harness, name: &str) -> Source {
     Source {
         id: h.id(),
         owner: h.owner,
-        kind: "feed".into(),
+        kind: store::source::SourceKind::Feed,
         name: name.into(),
         trust: Trust::Outside,
         state: SourceState::Active,
@@ -41,6 +41,7 @@ pub fn source(h: &Harness, name: &str) -> Source {
         failures: 2,
         expect_ms: Some(86_400_000),
         received_at: Some(now(h).minus_ms(120_000)),
+        last_event: Some(h.id()),
         refused: 3,
         refused_at: Some(now(h).minus_ms(180_000)),
         created_at: now(h),

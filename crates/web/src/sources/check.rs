@@ -6,6 +6,7 @@ use base::Secret;
 use connect::guard::URL_BYTES_MAX;
 use connect::source::{Config, webhook};
 use engine::control::SOURCE_MS;
+use store::source::SourceKind;
 use url::Url;
 
 use crate::App;
@@ -70,13 +71,13 @@ pub(super) fn time(what: &str, asked: Option<u64>) -> Result<(), Problem> {
 }
 
 /// The kind of a source whose place can be one, and its config as it is stored.
-pub(super) async fn place(app: &App, config: Config) -> Result<(&'static str, Config), Problem> {
+pub(super) async fn place(app: &App, config: Config) -> Result<(SourceKind, Config), Problem> {
     match config {
         Config::Webhook { ref key, ref topic, ref recheck, .. } => {
             payload_path("config.key", key.as_deref())?;
             payload_path("config.topic", topic.as_deref())?;
             recheck.as_deref().map(address).transpose()?;
-            Ok(("webhook", config))
+            Ok((SourceKind::Webhook, config))
         }
         Config::Folder { path } => {
             let data = app.web.data_dir.clone();
@@ -85,10 +86,10 @@ pub(super) async fn place(app: &App, config: Config) -> Result<(&'static str, Co
                 tracing::error!(%error, "a look at a folder died");
                 Problem::not_done("The server failed. Send the same request again.")
             })??;
-            Ok(("folder", Config::Folder { path }))
+            Ok((SourceKind::Folder, Config::Folder { path }))
         }
-        Config::Feed { ref url } => address(url).map(|()| ("feed", config)),
-        Config::Url { ref url } => address(url).map(|()| ("url", config)),
+        Config::Feed { ref url } => address(url).map(|()| (SourceKind::Feed, config)),
+        Config::Url { ref url } => address(url).map(|()| (SourceKind::Url, config)),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use base::{EventId, SourceId, Timestamp};
+use base::{SourceId, Timestamp};
 use engine::world::Found;
 use serde_json::{Value, json};
-use store::source::Source;
+use store::source::{Source, SourceKind};
 use store::{Result, Tx};
 
 use crate::secrets::Secrets;
@@ -13,27 +13,15 @@ use crate::secrets::Secrets;
 /// A source with what the records say of it.
 pub(super) struct Seen {
     source: Source,
-    last_event: Option<EventId>,
     duties: Vec<base::DutyId>,
 }
 
-/// Events of one instant that are looked through for a source's last one.
-const SAME_TIME_MAX: i64 = 200;
-
-/// Reads what belongs to a source: its last event, and the duties that hear it.
+/// Reads what belongs to a source: the duties that hear it.
 pub(super) fn seen(tx: &mut Tx<'_>, source: Source) -> Result<Seen> {
-    let last_event = match source.received_at {
-        None => None,
-        Some(at) => {
-            let next = Timestamp::from_micros(at.micros().saturating_add(1));
-            let events = store::event::recent(tx, source.owner, next, SAME_TIME_MAX)?;
-            events.into_iter().find(|event| event.source == source.id).map(|event| event.id)
-        }
-    };
     let heard = store::subscription::of_source(tx, source.id)?;
     let mut duties: Vec<_> = heard.into_iter().map(|subscription| subscription.duty).collect();
     duties.dedup();
-    Ok(Seen { source, last_event, duties })
+    Ok(Seen { source, duties })
 }
 
 /// The sources as a client sees them; whether a webhook has its secret is looked up in its folder.
@@ -45,7 +33,7 @@ pub(super) fn shown(
 ) -> Vec<Value> {
     let one = |seen: Seen| {
         let id = seen.source.id;
-        let hook = seen.source.kind == "webhook";
+        let hook = seen.source.kind == SourceKind::Webhook;
         let secret = hook.then(|| match secrets.read(id, now) {
             Ok(secrets) if secrets.is_empty() => "missing",
             Ok(_) => "kept",
@@ -60,8 +48,7 @@ fn view(seen: &Seen, secret: Option<&str>, address: Option<String>, now: Timesta
     let source = &seen.source;
     let config: Option<Value> =
         source.config.as_deref().and_then(|config| serde_json::from_str(config).ok());
-    let since = source.received_at.unwrap_or(source.created_at);
-    let silent = source.expect_ms.is_some_and(|expect_ms| since.plus_ms(expect_ms) <= now);
+    let silent = engine::watcher::is_silent(source, now);
     json!({
         "id": source.id,
         "name": source.name,
@@ -78,7 +65,7 @@ fn view(seen: &Seen, secret: Option<&str>, address: Option<String>, now: Timesta
         "looked_at": source.looked_at,
         "next_look_at": source.next_look_at,
         "failures": source.failures,
-        "last_event": seen.last_event,
+        "last_event": source.last_event,
         "duties": seen.duties,
         "created_at": source.created_at,
     })

@@ -182,7 +182,7 @@ fn a_polled_source_is_looked_at_and_tried_without_a_trace() {
         links: vec!["https://news.example/1".into()],
     };
     let config = r#"{"kind":"feed","url":"https://news.example/feed"}"#;
-    let look = Look { found: vec![found], cursor: "c".into(), more: true };
+    let look = Look { items: vec![found], cursor: "c".into(), more: true };
     server.world.found(config, Ok(look));
     server.world.found(config, Err("the server answers 404; correct the address".into()));
     let test = || server.post(&device.token, &format!("/v1/sources/{id}/test"), &json!({}));
