@@ -25,8 +25,12 @@ import re
 import subprocess
 import sys
 import time
+import typing
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+from environment import install
+
 ROOT = HERE.parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 VENV = TARGET / "cron-compare"
@@ -34,7 +38,6 @@ REQUIREMENTS = HERE / "requirements.txt"
 # Zones come from the package of a fixed version, not from this machine.
 os.environ["PYTHONTZPATH"] = ""
 SKIPPED = 77
-INSTALL_SECONDS_MAX = 300
 
 EXPRESSIONS = 10_000
 SEED = 20261130
@@ -53,30 +56,9 @@ HOUR = 3_600
 DAY = 86_400
 
 
-def skip(reason: str) -> None:
+def skip(reason: str) -> typing.NoReturn:
     print(f"skipped: cron comparison because {reason}", flush=True)
     raise SystemExit(SKIPPED)
-
-
-def install() -> pathlib.Path:
-    """Makes the environment unless it already holds these very requirements; answers its Python."""
-    python = VENV / "bin" / "python"
-    stamp = VENV / "installed.txt"
-    if stamp.exists() and stamp.read_text() == REQUIREMENTS.read_text():
-        return python
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-deps"]
-    pip += ["--disable-pip-version-check"]
-    commands = [
-        ([sys.executable, "-m", "venv", "--clear", str(VENV)], "this Python makes no environments"),
-        (pip + ["--requirement", str(REQUIREMENTS)], "its packages could not be installed"),
-    ]
-    for command, reason in commands:
-        try:
-            subprocess.run(command, check=True, timeout=INSTALL_SECONDS_MAX)
-        except (OSError, subprocess.SubprocessError) as error:
-            skip(f"{reason} ({error})")
-    stamp.write_text(REQUIREMENTS.read_text())
-    return python
 
 
 # ---- random expressions -------------------------------------------------------------------------
@@ -398,7 +380,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    python = install()
+    python = install(VENV, REQUIREMENTS, skip)
     if pathlib.Path(sys.prefix).resolve() != VENV.resolve():
         os.execv(python, [str(python), *sys.argv])
     main()

@@ -14,44 +14,24 @@ import os
 import pathlib
 import subprocess
 import sys
+import typing
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+from environment import install
+
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent.parent / "target"))
 VENV = TARGET / "small-model"
 REQUIREMENTS = HERE / "requirements.txt"
 SKIPPED = 77
-INSTALL_SECONDS_MAX = 300
 REQUEST_SECONDS_MAX = 120
 SERVER_STOP_SECONDS_MAX = 10
 
 
-def skip(reason: str) -> None:
+def skip(reason: str) -> typing.NoReturn:
     print(f"skipped: small model because {reason}", flush=True)
     raise SystemExit(SKIPPED)
-
-
-def install() -> pathlib.Path:
-    """Makes the environment unless it already holds these very requirements; answers its Python."""
-    python = VENV / "bin" / "python"
-    stamp = VENV / "installed.txt"
-    if stamp.exists() and stamp.read_text() == REQUIREMENTS.read_text():
-        return python
-    commands = [
-        ([sys.executable, "-m", "venv", "--clear", str(VENV)], "this Python makes no virtual environments"),
-        (
-            [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-            + ["--requirement", str(REQUIREMENTS)],
-            "its packages could not be installed",
-        ),
-    ]
-    for command, reason in commands:
-        try:
-            subprocess.run(command, check=True, timeout=INSTALL_SECONDS_MAX)
-        except (OSError, subprocess.SubprocessError) as error:
-            skip(f"{reason} ({error})")
-    stamp.write_text(REQUIREMENTS.read_text())
-    return python
 
 
 def ready_url(server: subprocess.Popen) -> str:
@@ -110,7 +90,7 @@ def check(url: str) -> None:
 
 
 def main() -> int:
-    python = install()
+    python = install(VENV, REQUIREMENTS, skip)
     server = subprocess.Popen(
         [str(python), str(HERE / "serve.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

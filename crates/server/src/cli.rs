@@ -9,10 +9,7 @@ use base::{DeviceId, DutyId, EventId, MicroUsd, ProposalId};
 use clap::{Args, Parser, Subcommand};
 use domain::event::Dial;
 
-pub use world::{
-    EventsArgs, HoldArgs, HoldCommand, NewSourceArgs, ObservedArgs, PauseArgs, SourceCommand,
-    SourceKind, StopArgs, TraceArgs, Turn,
-};
+pub use world::{HoldCommand, NewSourceArgs, SourceCommand, SourceKind, Turn, WorldCommand};
 
 const CODES: &str = "Exit codes: 0 ok, 1 error, 2 wrong usage, 3 server not reachable, \
 4 refused or in conflict.\n
@@ -36,12 +33,43 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// Every command.
+/// Every command, in the order of the help. Those that ask the server are in three lists of their
+/// own, so that what handles one list names no command of another.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the agent, its page and its HTTP API in the foreground
     #[command(after_help = "Example:\n  adjutant serve --config ./adjutant.toml")]
     Serve(ServeArgs),
+    /// The conversation and its duties.
+    #[command(flatten)]
+    Talk(TalkCommand),
+    /// What comes in and what is held.
+    #[command(flatten)]
+    World(WorldCommand),
+    /// Check the set-up, one line and a remedy each
+    #[command(after_help = "Example:\n  adjutant doctor\n  adjutant doctor --json")]
+    Doctor(Json),
+    /// Live through two weeks of a duty in half a minute, with crashes, without any account
+    #[command(after_help = "Example:\n  adjutant demo\n  adjutant demo --unattended --kills 5")]
+    Demo(DemoArgs),
+    /// The person's devices and settings.
+    #[command(flatten)]
+    Person(PersonCommand),
+    /// Print the OpenAPI document of the HTTP API; no server is needed
+    #[command(after_help = "Example:\n  adjutant openapi > openapi.json")]
+    Openapi(Json),
+    /// Fake vendors for tests and the demo
+    #[command(hide = true, after_help = "Example:\n  adjutant fake model --listen 127.0.0.1:7280")]
+    Fake {
+        /// Which one.
+        #[command(subcommand)]
+        kind: FakeKind,
+    },
+}
+
+/// Commands about the conversation and its duties.
+#[derive(Debug, Subcommand)]
+pub enum TalkCommand {
     /// Say something to the agent
     #[command(after_help = "Safe to repeat: the message id is shown first, and the same id is \
 taken once only.\n\nExample:\n  adjutant send \"Stop looking at night\"\n  \
@@ -74,44 +102,28 @@ adjutant confirm 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01 --yes --digest 7f83b165…
     /// Go on with a stopped duty
     #[command(after_help = "Example:\n  adjutant resume 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
     Resume(ChangeArgs),
-    /// Hold everything, or pause one duty, until you lift it
-    #[command(after_help = "What was already sent stands.\n\nExample:\n  adjutant pause\n  \
-adjutant pause 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
-    Pause(PauseArgs),
-    /// Lift the pause of everything, or of one duty
-    #[command(after_help = "Example:\n  adjutant lift\n  \
-adjutant lift 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
-    Lift(PauseArgs),
-    /// Show what is stopped, paused and held, or settle a held message
-    #[command(after_help = "Example:\n  adjutant hold\n  adjutant hold release")]
-    Hold(HoldArgs),
-    /// Stop everything of everyone who uses this server, or let it go on
-    #[command(after_help = "Example:\n  adjutant system-stop on\n  adjutant system-stop off")]
-    SystemStop(StopArgs),
-    /// The ways in by which the world wakes the agent
-    #[command(after_help = "Example:\n  adjutant source add webhook shop\n  \
-adjutant source list")]
-    Source {
-        /// What to do.
-        #[command(subcommand)]
-        command: SourceCommand,
-    },
-    /// List what came in, newest first
-    #[command(after_help = "Example:\n  adjutant events --last 50")]
-    Events(EventsArgs),
-    /// Show the whole chain of one event: where it came from, what it concerned, what was done
-    #[command(after_help = "Example:\n  \
-adjutant trace 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
-    Trace(TraceArgs),
-    /// Show what the agent did by itself, or would have, as the dial says
-    #[command(after_help = "Example:\n  adjutant observed")]
-    Observed(ObservedArgs),
-    /// Check the set-up, one line and a remedy each
-    #[command(after_help = "Example:\n  adjutant doctor\n  adjutant doctor --json")]
-    Doctor(Json),
-    /// Live through two weeks of a duty in half a minute, with crashes, without any account
-    #[command(after_help = "Example:\n  adjutant demo\n  adjutant demo --unattended --kills 5")]
-    Demo(DemoArgs),
+}
+
+impl TalkCommand {
+    /// How it asks.
+    pub fn manner(&self) -> Manner {
+        match self {
+            TalkCommand::Send(args) => args.json.within(args.repeat.wait),
+            TalkCommand::Tail(args) => args.json.within(WAIT_S),
+            TalkCommand::Duties(json) => json.at_once(),
+            TalkCommand::Duty(args) => args.json.at_once(),
+            TalkCommand::Confirm(args) => args.json.at_once(),
+            TalkCommand::Decline(args) => args.json.at_once(),
+            TalkCommand::Stop(args) | TalkCommand::Resume(args) => {
+                args.json.within(args.repeat.wait)
+            }
+        }
+    }
+}
+
+/// Commands about the person's devices and settings.
+#[derive(Debug, Subcommand)]
+pub enum PersonCommand {
     /// Make a code for one more device, or pair this command line by a code
     #[command(after_help = "Without CODE it prints a link and a code that work once, for 15 \
 minutes. With CODE it pairs this command line; on the machine that serves that is not needed: the \
@@ -128,16 +140,31 @@ adjutant pair ABCD-EFGH --name laptop")]
     #[command(after_help = "Without options it shows them.\n\nExample:\n  adjutant set\n  \
 adjutant set --zone Asia/Hong_Kong --cap-usd 30")]
     Set(SetArgs),
-    /// Print the OpenAPI document of the HTTP API; no server is needed
-    #[command(after_help = "Example:\n  adjutant openapi > openapi.json")]
-    Openapi(Json),
-    /// Fake vendors for tests and the demo
-    #[command(hide = true, after_help = "Example:\n  adjutant fake model --listen 127.0.0.1:7280")]
-    Fake {
-        /// Which one.
-        #[command(subcommand)]
-        kind: FakeKind,
-    },
+}
+
+impl PersonCommand {
+    /// How it asks.
+    pub fn manner(&self) -> Manner {
+        match self {
+            PersonCommand::Pair(args) => match args.code {
+                Some(_) => args.json.unknown(),
+                None => args.json.at_once(),
+            },
+            PersonCommand::Devices(json) => json.at_once(),
+            PersonCommand::Revoke(args) => args.json.within(args.repeat.wait),
+            PersonCommand::Set(args) => args.json.within(args.repeat.wait),
+        }
+    }
+}
+
+/// How a command asks the server.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// Whether the answer is for programs.
+    pub json: bool,
+    /// For how many seconds it waits for the token of a server at its first start; `None` for what
+    /// needs no token.
+    pub token_wait_s: Option<u64>,
 }
 
 /// Output for programs.
@@ -146,6 +173,23 @@ pub struct Json {
     /// Print JSON: one object, or one a line where it goes on
     #[arg(long)]
     pub json: bool,
+}
+
+impl Json {
+    /// Asks with a token, waiting up to `wait_s` seconds for it.
+    fn within(self, wait_s: u64) -> Manner {
+        Manner { json: self.json, token_wait_s: Some(wait_s) }
+    }
+
+    /// Asks with the token that is there.
+    fn at_once(self) -> Manner {
+        self.within(0)
+    }
+
+    /// Asks as one whom the server does not know yet.
+    fn unknown(self) -> Manner {
+        Manner { json: self.json, token_wait_s: None }
+    }
 }
 
 /// A write that may be repeated.

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use base::{IdSource, SystemClock};
 use clap::Parser as _;
-use cli::{Cli, Command};
+use cli::{Cli, Command, Manner, PersonCommand, TalkCommand, WorldCommand};
 use client::{Change, Client, ClientError, Endpoint, Exit, Repeat, Screen, TailOptions, Wish};
 use config::Config;
 
@@ -36,6 +36,11 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> anyhow::Result<Exit> {
     let env = |name: &str| std::env::var(name).ok();
     let config = |path: Option<&std::path::Path>| Config::load(path, &env);
+    let ask = |ask: Ask| {
+        let config = config(cli.config.as_deref())?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(ask_server(ask, &config, &env))
+    };
     match cli.command {
         Command::Serve(args) => {
             let config = config(cli.config.as_deref())?;
@@ -56,31 +61,17 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
             Ok(if checks.iter().any(doctor::Check::failed) { Exit::Error } else { Exit::Ok })
         }
         Command::Openapi(args) => print(&client::openapi(args.json)).map(|()| Exit::Ok),
-        command @ (Command::Send(_)
-        | Command::Tail(_)
-        | Command::Duties(_)
-        | Command::Duty(_)
-        | Command::Confirm(_)
-        | Command::Decline(_)
-        | Command::Stop(_)
-        | Command::Resume(_)
-        | Command::Pause(_)
-        | Command::Lift(_)
-        | Command::Hold(_)
-        | Command::SystemStop(_)
-        | Command::Source { .. }
-        | Command::Events(_)
-        | Command::Trace(_)
-        | Command::Observed(_)
-        | Command::Pair(_)
-        | Command::Devices(_)
-        | Command::Revoke(_)
-        | Command::Set(_)) => {
-            let config = config(cli.config.as_deref())?;
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(ask_server(command, &config, &env))
-        }
+        Command::Talk(command) => ask(Ask::Talk(command)),
+        Command::World(command) => ask(Ask::World(command)),
+        Command::Person(command) => ask(Ask::Person(command)),
     }
+}
+
+/// A command that asks the server, from whichever list.
+enum Ask {
+    Talk(TalkCommand),
+    World(WorldCommand),
+    Person(PersonCommand),
 }
 
 /// Writes to standard output; a reader that has seen enough and left is no error.
@@ -92,12 +83,12 @@ fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// Runs one client command against the server and turns its error into text and exit code.
-async fn ask_server(
-    command: Command,
-    config: &Config,
-    env: config::Env<'_>,
-) -> anyhow::Result<Exit> {
-    let json = wants_json(&command);
+async fn ask_server(ask: Ask, config: &Config, env: config::Env<'_>) -> anyhow::Result<Exit> {
+    let Manner { json, token_wait_s } = match &ask {
+        Ask::Talk(command) => command.manner(),
+        Ask::World(command) => command.manner(),
+        Ask::Person(command) => command.manner(),
+    };
     let (stdin, mut stdout, mut stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     // Read by the line where a person is asked; held by nobody, since a message may be piped in.
     let mut keyboard = std::io::BufReader::new(std::io::stdin());
@@ -109,15 +100,20 @@ async fn ask_server(
         json,
     };
     let http = client::http_client()?;
-    let without_token = matches!(&command, Command::Pair(args) if args.code.is_some());
-    let endpoint = match without_token {
-        true => Endpoint::open(config, env),
-        false => client::find_within(config, env, &http, wait_s(&command)).await,
+    let endpoint = match token_wait_s {
+        None => Endpoint::open(config, env),
+        Some(wait_s) => client::find_within(config, env, &http, wait_s).await,
     };
     let done = match endpoint {
         Ok(endpoint) => {
             let client = Client::new(endpoint, http, IdSource::new(seed()?), Box::new(SystemClock));
-            dispatch(command, &client, config, &mut screen).await
+            match ask {
+                Ask::Talk(command) => dispatch_talk(command, &client, config, &mut screen).await,
+                Ask::World(command) => world::dispatch(command, &client, &mut screen).await,
+                Ask::Person(command) => {
+                    dispatch_person(command, &client, config, &mut screen).await
+                }
+            }
         }
         Err(error) => Err(error),
     };
@@ -134,134 +130,68 @@ async fn ask_server(
     Ok(exit)
 }
 
-async fn dispatch(
-    command: Command,
+fn repeat(args: cli::RepeatArgs) -> Repeat {
+    Repeat { id: args.id, wait_s: args.wait }
+}
+
+async fn dispatch_talk(
+    command: TalkCommand,
     client: &Client,
     config: &Config,
     screen: &mut Screen<'_>,
 ) -> Result<(), ClientError> {
-    let repeat = |args: cli::RepeatArgs| Repeat { id: args.id, wait_s: args.wait };
     match command {
-        Command::Send(args) => {
+        TalkCommand::Send(args) => {
             let text = if args.text == "-" { standard_input(config)? } else { args.text };
             client::send(client, &text, repeat(args.repeat), screen).await
         }
-        Command::Tail(args) => {
+        TalkCommand::Tail(args) => {
             let options =
                 TailOptions { last: args.last, after: args.after, receipts: !args.no_receipts };
             client::tail(client, options, screen).await
         }
-        Command::Duties(_) => client::duties(client, screen).await,
-        Command::Duty(args) => client::duty(client, &args.duty.to_string(), screen).await,
-        Command::Confirm(args) => {
+        TalkCommand::Duties(_) => client::duties(client, screen).await,
+        TalkCommand::Duty(args) => client::duty(client, &args.duty.to_string(), screen).await,
+        TalkCommand::Confirm(args) => {
             let answer = client::Answer { yes: args.yes, digest: args.digest, id: args.id };
             client::confirm(client, &args.proposal.to_string(), answer, screen).await
         }
-        Command::Decline(args) => {
+        TalkCommand::Decline(args) => {
             client::decline(client, &args.proposal.to_string(), args.id, screen).await
         }
-        Command::Stop(args) => {
+        TalkCommand::Stop(args) => {
             let (duty, repeat) = (args.duty.to_string(), repeat(args.repeat));
             client::change_duty(client, &duty, Change::Stop, repeat, screen).await
         }
-        Command::Resume(args) => {
+        TalkCommand::Resume(args) => {
             let (duty, repeat) = (args.duty.to_string(), repeat(args.repeat));
             client::change_duty(client, &duty, Change::Resume, repeat, screen).await
         }
-        Command::Pair(args) => match args.code {
+    }
+}
+
+async fn dispatch_person(
+    command: PersonCommand,
+    client: &Client,
+    config: &Config,
+    screen: &mut Screen<'_>,
+) -> Result<(), ClientError> {
+    match command {
+        PersonCommand::Pair(args) => match args.code {
             Some(code) => {
                 client::pair(client, &code, &args.name, &config.token_file(), screen).await
             }
             None => client::offer_code(client, screen).await,
         },
-        Command::Devices(_) => client::devices(client, screen).await,
-        Command::Revoke(args) => {
+        PersonCommand::Devices(_) => client::devices(client, screen).await,
+        PersonCommand::Revoke(args) => {
             client::revoke(client, &args.device.to_string(), repeat(args.repeat), screen).await
         }
-        Command::Set(args) => {
+        PersonCommand::Set(args) => {
             let cli::SetArgs { name, zone, cap_usd: cap, dial, repeat: again, .. } = args;
             let wish = Wish { name, zone, cap, dial };
             client::set(client, wish, repeat(again), screen).await
         }
-        command @ (Command::Pause(_)
-        | Command::Lift(_)
-        | Command::Hold(_)
-        | Command::SystemStop(_)
-        | Command::Source { .. }
-        | Command::Events(_)
-        | Command::Trace(_)
-        | Command::Observed(_)
-        | Command::Serve(_)
-        | Command::Demo(_)
-        | Command::Fake { .. }
-        | Command::Doctor(_)
-        | Command::Openapi(_)) => {
-            world::dispatch(&command, client, screen).await.unwrap_or_else(|| {
-                Err(ClientError::Usage("this command does not ask the server".into()))
-            })
-        }
-    }
-}
-
-/// How long a command waits for a server at its first start to write the token.
-fn wait_s(command: &Command) -> u64 {
-    match command {
-        Command::Send(args) => args.repeat.wait,
-        Command::Stop(args) | Command::Resume(args) => args.repeat.wait,
-        Command::Revoke(args) => args.repeat.wait,
-        Command::Set(args) => args.repeat.wait,
-        Command::Tail(_) => cli::WAIT_S,
-        command @ (Command::Pause(_)
-        | Command::Lift(_)
-        | Command::Hold(_)
-        | Command::SystemStop(_)) => world::wait_s(command).unwrap_or_default(),
-        Command::Source { .. } | Command::Events(_) | Command::Trace(_) | Command::Observed(_) => 0,
-        Command::Duties(_)
-        | Command::Duty(_)
-        | Command::Confirm(_)
-        | Command::Decline(_)
-        | Command::Pair(_)
-        | Command::Devices(_)
-        | Command::Openapi(_)
-        | Command::Doctor(_)
-        | Command::Demo(_)
-        | Command::Serve(_)
-        | Command::Fake { .. } => 0,
-    }
-}
-
-fn wants_json(command: &Command) -> bool {
-    match command {
-        Command::Send(args) => args.json.json,
-        Command::Tail(args) => args.json.json,
-        Command::Duties(args)
-        | Command::Devices(args)
-        | Command::Doctor(args)
-        | Command::Openapi(args) => args.json,
-        Command::Revoke(args) => args.json.json,
-        Command::Set(args) => args.json.json,
-        Command::Duty(args) => args.json.json,
-        Command::Confirm(args) => args.json.json,
-        Command::Decline(args) => args.json.json,
-        Command::Stop(args) | Command::Resume(args) => args.json.json,
-        Command::Pair(args) => args.json.json,
-        Command::Pause(args) | Command::Lift(args) => args.json.json,
-        Command::SystemStop(args) => args.json.json,
-        Command::Hold(args) => {
-            let below = match &args.command {
-                Some(cli::HoldCommand::Release(args) | cli::HoldCommand::Stop(args)) => {
-                    args.json.json
-                }
-                None => false,
-            };
-            below || args.json.json
-        }
-        Command::Source { command } => world::source_json(command),
-        Command::Events(args) => args.json.json,
-        Command::Trace(args) => args.json.json,
-        Command::Observed(args) => args.json.json,
-        Command::Demo(args) => args.json,
-        Command::Serve(_) | Command::Fake { .. } => false,
     }
 }
 

@@ -4,28 +4,26 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::cli::{
-    Command, HoldCommand, NewSourceArgs, RepeatArgs, SourceCommand, SourceKind, Turn,
-};
+use crate::cli::{HoldCommand, NewSourceArgs, SourceCommand, SourceKind, Turn, WorldCommand};
 use crate::client::sources::{self, NewSource};
-use crate::client::{self, Client, ClientError, Repeat, Screen, Settle};
+use crate::client::{self, Client, ClientError, Screen, Settle};
+use crate::repeat;
 
-/// Runs one of them; `None` if the command is another.
+/// Runs one of them.
 pub async fn dispatch(
-    command: &Command,
+    command: WorldCommand,
     client: &Client,
     screen: &mut Screen<'_>,
-) -> Option<Result<(), ClientError>> {
-    let repeat = |args: RepeatArgs| Repeat { id: args.id, wait_s: args.wait };
+) -> Result<(), ClientError> {
     let words = |id: Option<base::DutyId>| id.map(|id| id.to_string());
-    Some(match command {
-        Command::Pause(args) => {
+    match command {
+        WorldCommand::Pause(args) => {
             client::pause(client, words(args.duty).as_deref(), repeat(args.repeat), screen).await
         }
-        Command::Lift(args) => {
+        WorldCommand::Lift(args) => {
             client::lift(client, words(args.duty).as_deref(), repeat(args.repeat), screen).await
         }
-        Command::Hold(args) => match &args.command {
+        WorldCommand::Hold(args) => match args.command {
             None => client::control(client, screen).await,
             Some(HoldCommand::Release(args)) => {
                 let hold = args.hold.map(|id| id.to_string());
@@ -38,34 +36,17 @@ pub async fn dispatch(
                 client::settle(client, hold.as_deref(), how, repeat, screen).await
             }
         },
-        Command::SystemStop(args) => {
+        WorldCommand::SystemStop(args) => {
             let stopped = args.turn == Turn::On;
             client::system_stop(client, stopped, repeat(args.repeat), screen).await
         }
-        Command::Source { command } => source(command, client, screen).await,
-        Command::Events(args) => {
+        WorldCommand::Source { command } => source(&command, client, screen).await,
+        WorldCommand::Events(args) => {
             client::events(client, args.before.as_deref(), args.last, screen).await
         }
-        Command::Trace(args) => client::trace(client, &args.event.to_string(), screen).await,
-        Command::Observed(args) => client::observed(client, args.last, screen).await,
-        Command::Serve(_)
-        | Command::Send(_)
-        | Command::Tail(_)
-        | Command::Duties(_)
-        | Command::Duty(_)
-        | Command::Confirm(_)
-        | Command::Decline(_)
-        | Command::Stop(_)
-        | Command::Resume(_)
-        | Command::Doctor(_)
-        | Command::Demo(_)
-        | Command::Pair(_)
-        | Command::Devices(_)
-        | Command::Revoke(_)
-        | Command::Set(_)
-        | Command::Openapi(_)
-        | Command::Fake { .. } => return None,
-    })
+        WorldCommand::Trace(args) => client::trace(client, &args.event.to_string(), screen).await,
+        WorldCommand::Observed(args) => client::observed(client, args.last, screen).await,
+    }
 }
 
 async fn source(
@@ -79,8 +60,7 @@ async fn source(
         SourceCommand::Test(args) => sources::test(client, &args.name, screen).await,
         SourceCommand::Rotate(args) => {
             let secret = sources::secret_file(args.secret_file.as_deref())?;
-            let repeat = Repeat { id: args.repeat.id, wait_s: args.repeat.wait };
-            sources::rotate(client, &args.name, secret, repeat, screen).await
+            sources::rotate(client, &args.name, secret, repeat(args.repeat), screen).await
         }
         SourceCommand::Remove(args) => sources::remove(client, &args.name, screen).await,
     }
@@ -118,53 +98,5 @@ fn wanted(kind: &SourceKind) -> Result<NewSource, ClientError> {
         SourceKind::Url(args) => {
             new(&args.new, json!({"kind": "url", "url": args.url}), args.every.every, None)
         }
-    }
-}
-
-/// How long one of these commands waits for a server; `None` for another.
-pub fn wait_s(command: &Command) -> Option<u64> {
-    match command {
-        Command::Pause(args) | Command::Lift(args) => Some(args.repeat.wait),
-        Command::SystemStop(args) => Some(args.repeat.wait),
-        Command::Hold(args) => match &args.command {
-            Some(HoldCommand::Release(args) | HoldCommand::Stop(args)) => Some(args.repeat.wait),
-            None => None,
-        },
-        Command::Serve(_)
-        | Command::Send(_)
-        | Command::Tail(_)
-        | Command::Duties(_)
-        | Command::Duty(_)
-        | Command::Confirm(_)
-        | Command::Decline(_)
-        | Command::Stop(_)
-        | Command::Resume(_)
-        | Command::Source { .. }
-        | Command::Events(_)
-        | Command::Trace(_)
-        | Command::Observed(_)
-        | Command::Doctor(_)
-        | Command::Demo(_)
-        | Command::Pair(_)
-        | Command::Devices(_)
-        | Command::Revoke(_)
-        | Command::Set(_)
-        | Command::Openapi(_)
-        | Command::Fake { .. } => None,
-    }
-}
-
-/// Whether a command about sources is to answer in JSON.
-pub fn source_json(command: &SourceCommand) -> bool {
-    match command {
-        SourceCommand::List(args) => args.json,
-        SourceCommand::Test(args) | SourceCommand::Remove(args) => args.json.json,
-        SourceCommand::Rotate(args) => args.json.json,
-        SourceCommand::Add { kind } => match kind {
-            SourceKind::Webhook(args) => args.new.json.json,
-            SourceKind::Github(args) => args.new.json.json,
-            SourceKind::Folder(args) => args.new.json.json,
-            SourceKind::Feed(args) | SourceKind::Url(args) => args.new.json.json,
-        },
     }
 }

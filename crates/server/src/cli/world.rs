@@ -5,7 +5,66 @@ use std::path::PathBuf;
 use base::{DutyId, EventId, HoldId};
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Json, RepeatArgs};
+use super::{Json, Manner, RepeatArgs};
+
+/// Commands for what comes in, what is held, and what was made of it.
+#[derive(Debug, Subcommand)]
+pub enum WorldCommand {
+    /// Hold everything, or pause one duty, until you lift it
+    #[command(after_help = "What was already sent stands.\n\nExample:\n  adjutant pause\n  \
+adjutant pause 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Pause(PauseArgs),
+    /// Lift the pause of everything, or of one duty
+    #[command(after_help = "Example:\n  adjutant lift\n  \
+adjutant lift 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Lift(PauseArgs),
+    /// Show what is stopped, paused and held, or settle a held message
+    #[command(after_help = "Example:\n  adjutant hold\n  adjutant hold release")]
+    Hold(HoldArgs),
+    /// Stop everything of everyone who uses this server, or let it go on
+    #[command(after_help = "Example:\n  adjutant system-stop on\n  adjutant system-stop off")]
+    SystemStop(StopArgs),
+    /// The ways in by which the world wakes the agent
+    #[command(after_help = "Example:\n  adjutant source add webhook shop\n  \
+adjutant source list")]
+    Source {
+        /// What to do.
+        #[command(subcommand)]
+        command: SourceCommand,
+    },
+    /// List what came in, newest first
+    #[command(after_help = "Example:\n  adjutant events --last 50")]
+    Events(EventsArgs),
+    /// Show the whole chain of one event: where it came from, what it concerned, what was done
+    #[command(after_help = "Example:\n  \
+adjutant trace 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Trace(TraceArgs),
+    /// Show what the agent did by itself, or would have, as the dial says
+    #[command(after_help = "Example:\n  adjutant observed")]
+    Observed(ObservedArgs),
+}
+
+impl WorldCommand {
+    /// How it asks.
+    pub fn manner(&self) -> Manner {
+        match self {
+            WorldCommand::Pause(args) | WorldCommand::Lift(args) => {
+                args.json.within(args.repeat.wait)
+            }
+            WorldCommand::Hold(hold) => match &hold.command {
+                None => hold.json.at_once(),
+                Some(HoldCommand::Release(args) | HoldCommand::Stop(args)) => {
+                    Json { json: hold.json.json || args.json.json }.within(args.repeat.wait)
+                }
+            },
+            WorldCommand::SystemStop(args) => args.json.within(args.repeat.wait),
+            WorldCommand::Source { command } => command.json().at_once(),
+            WorldCommand::Events(args) => args.json.at_once(),
+            WorldCommand::Trace(args) => args.json.at_once(),
+            WorldCommand::Observed(args) => args.json.at_once(),
+        }
+    }
+}
 
 /// What to do with the ways in.
 #[derive(Debug, Subcommand)]
@@ -31,6 +90,22 @@ adjutant source rotate shop --secret-file ./secret")]
     /// Take one out of use; its events stay
     #[command(after_help = "Example:\n  adjutant source remove shop")]
     Remove(SourceArgs),
+}
+
+impl SourceCommand {
+    fn json(&self) -> Json {
+        match self {
+            SourceCommand::List(json) => *json,
+            SourceCommand::Test(args) | SourceCommand::Remove(args) => args.json,
+            SourceCommand::Rotate(args) => args.json,
+            SourceCommand::Add { kind } => match kind {
+                SourceKind::Webhook(args) => args.new.json,
+                SourceKind::Github(args) => args.new.json,
+                SourceKind::Folder(args) => args.new.json,
+                SourceKind::Feed(args) | SourceKind::Url(args) => args.new.json,
+            },
+        }
+    }
 }
 
 /// The kinds of sources.
