@@ -111,6 +111,14 @@ ids! {
     MessageId = "message";
     /// A draft that only the user can turn into control state.
     ProposalId = "proposal";
+    /// What was allowed, within which limits, until when.
+    GrantId = "grant";
+    /// An intended outside effect, its content frozen.
+    ActionId = "action";
+    /// Who released an action, what exactly, and until when.
+    ApprovalId = "approval";
+    /// One actual sending.
+    AttemptId = "attempt";
     /// One start of one process; a lease names it, so that leases of a dead process are known.
     Incarnation = "incarnation";
 }

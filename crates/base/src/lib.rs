@@ -2,6 +2,7 @@
 //!
 //! Nothing here reads a file, opens a socket or knows what a duty is.
 
+mod amount;
 mod digest;
 mod id;
 mod limits;
@@ -9,11 +10,13 @@ mod money;
 mod secret;
 mod time;
 
+pub use amount::{Amount, AmountError, Currency};
 pub use digest::Digest;
 pub use id::{
-    BodyId, CheckId, DeviceId, DutyId, EventId, HoldId, IdSource, Incarnation, MessageId, ObjectId,
-    OwnerId, PauseId, PrincipalId, ProactiveId, ProposalId, RunId, ScheduleId, SessionId,
-    SituationId, SourceId, SubscriptionId, TaskVersionId, WaitId, WorkItemId, parse_id,
+    ActionId, ApprovalId, AttemptId, BodyId, CheckId, DeviceId, DutyId, EventId, GrantId, HoldId,
+    IdSource, Incarnation, MessageId, ObjectId, OwnerId, PauseId, PrincipalId, ProactiveId,
+    ProposalId, RunId, ScheduleId, SessionId, SituationId, SourceId, SubscriptionId, TaskVersionId,
+    WaitId, WorkItemId, parse_id,
 };
 pub use id::{Id, IdError};
 pub use limits::Limits;

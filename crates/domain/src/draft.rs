@@ -13,6 +13,7 @@ use jiff::tz::TimeZone;
 pub use check::{Check, CheckError, Test, Verdict, check_verdict};
 use form::{DraftForm, WakeupForm};
 
+use crate::effect::{GRANTS_MAX, GrantDraft, GrantError};
 use crate::event::Mode;
 use crate::schedule::{Missed, Rule, ScheduleError};
 
@@ -80,6 +81,8 @@ pub struct Draft {
     pub schedules: Vec<Wakeup>,
     /// Which events it is for.
     pub subscriptions: Vec<Subscription>,
+    /// What it may do outside without asking again. Empty: every effect asks.
+    pub grants: Vec<GrantDraft>,
     /// After this instant it wakes no more (RFC 3339).
     pub until: Option<String>,
 }
@@ -137,6 +140,15 @@ pub enum DraftError {
         /// The most it may have.
         max: usize,
     },
+    /// Too many grants.
+    #[error("a duty has at most {max} grants")]
+    Grants {
+        /// The most it may have.
+        max: usize,
+    },
+    /// A grant that cannot be given.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
     /// A topic that covers nothing that could be meant.
     #[error("\"{0}\" is no topic; write it whole, or as a prefix such as issues.*")]
     Topic(String),
@@ -176,6 +188,7 @@ impl Draft {
             }],
             schedules: vec![wakeup],
             subscriptions: Vec::new(),
+            grants: Vec::new(),
             until,
         }
     }
@@ -203,6 +216,13 @@ impl Draft {
         }
         for subscription in &self.subscriptions {
             subscription.check()?;
+        }
+        if self.grants.len() > GRANTS_MAX {
+            return Err(DraftError::Grants { max: GRANTS_MAX });
+        }
+        for grant in &self.grants {
+            text("a grant's tool", &grant.tool, TITLE_MAX)?;
+            grant.check()?;
         }
         match self.until_at()? {
             Some(until) if until <= now => Err(DraftError::Past),
@@ -275,10 +295,7 @@ fn text(field: &'static str, value: &str, max: usize) -> Result<(), DraftError> 
     }
     // A person confirms what a card shows, so nothing in it may draw lines of its own.
     let one_line = max == TITLE_MAX;
-    let harmful = |c: char| {
-        (c.is_control() && (one_line || c != '\n'))
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let harmful = |c: char| crate::words::is_harmful(c) && (one_line || c != '\n');
     match value.chars().any(harmful) {
         true => {
             Err(DraftError::Character { field, lines: if one_line { " in one line" } else { "" } })

@@ -5,9 +5,11 @@
 
 pub mod attribute;
 pub mod draft;
+pub mod effect;
 pub mod event;
 pub mod hold;
 pub mod links;
+pub mod path;
 pub mod queue;
 pub mod schedule;
 pub mod situation;

@@ -234,6 +234,80 @@ machines! {
         Expired = "expired",
     } from [Open]
 
+    /// What was allowed in advance.
+    GrantState in "grants" {
+        /// Actions inside its limits need no further word of the user.
+        Active = "active" => [Ended],
+        /// Its version or its duty ended, or the user took it back.
+        Ended = "ended",
+    } from [Active]
+
+    /// An intended outside effect.
+    ActionState in "action" {
+        /// Frozen; nobody has said who must release it.
+        Proposed = "proposed" => [AwaitingApproval, Authorized, Expired, Superseded, Withdrawn],
+        /// A person decides on its card.
+        AwaitingApproval = "awaiting_approval" =>
+            [Authorized, Denied, Expired, Superseded, Withdrawn],
+        /// Released; admission looks at everything else.
+        Authorized = "authorized" =>
+            [AwaitingApproval, Admitted, Expired, Superseded, Withdrawn],
+        /// The first cut line: it is to be sent, unless the recheck finds a reason not to.
+        Admitted = "admitted" => [Authorized, Cancelled, Dispatched],
+        /// The second cut line: its attempt is on record and treated as sent.
+        Dispatched = "dispatched" => [Accepted, Blocked, Unknown],
+        /// Nobody knows whether it happened.
+        Unknown = "unknown" => [Accepted, Blocked, Dispatched],
+        /// The outside confirmed it with a receipt.
+        Accepted = "accepted" => [Effective, Blocked, Unknown],
+        /// It certainly did not happen.
+        Blocked = "blocked" => [Admitted, Abandoned, Unknown],
+        /// Outside evidence shows it in force.
+        Effective = "effective",
+        /// The person said no.
+        Denied = "denied",
+        /// What it names, or the time to decide, is over.
+        Expired = "expired",
+        /// A newer version of the duty took its place.
+        Superseded = "superseded",
+        /// Taken back by the agent or the person.
+        Withdrawn = "withdrawn",
+        /// Caught between admission and sending.
+        Cancelled = "cancelled",
+        /// Not sent, too often.
+        Abandoned = "abandoned",
+    } from [Proposed]
+
+    /// Who released an action.
+    ApprovalState in "approval" {
+        /// The person is asked.
+        Requested = "requested" => [Granted, Denied, Expired, Cancelled],
+        /// Released, by the person or by the policy within a grant.
+        Granted = "granted" => [Consumed, Voided, Expired],
+        /// The person said no.
+        Denied = "denied",
+        /// Its time is over.
+        Expired = "expired",
+        /// The action ended before anybody decided.
+        Cancelled = "cancelled",
+        /// An attempt was made under it.
+        Consumed = "consumed",
+        /// What it released is no longer what would be sent.
+        Voided = "voided",
+    } from [Requested, Granted]
+
+    /// One actual sending.
+    AttemptState in "attempt" {
+        /// On record before anything leaves; what is not answered is unknown.
+        Registered = "registered" => [Accepted, Blocked, Unknown],
+        /// Answered with a receipt.
+        Accepted = "accepted",
+        /// Certainly without effect.
+        Blocked = "blocked",
+        /// No answer that proves anything.
+        Unknown = "unknown" => [Accepted, Blocked],
+    } from [Registered]
+
     /// What a person is told (USR-17).
     MessageState in "message" {
         /// Written by the commit that decided to speak.
@@ -259,6 +333,54 @@ machines! {
     } from [Open]
 }
 
+/// Columns that are written once, with their row: the store refuses every later change (DEL-03, DEL-08).
+pub const FROZEN: &[(&str, &[&str])] = &[
+    ("task_version", &["duty", "n", "content", "digest", "until_at", "confirmed_by"]),
+    ("proposal", &["content", "digest", "expires_at"]),
+    (
+        "grants",
+        &[
+            "duty",
+            "task_version",
+            "tool",
+            "times",
+            "currency",
+            "each_minor",
+            "total_minor",
+            "recipients",
+            "until_at",
+            "confirmed_by",
+        ],
+    ),
+    (
+        "action",
+        &[
+            "session",
+            "duty",
+            "task_version",
+            "run",
+            "call_id",
+            "tool",
+            "effect",
+            "content",
+            "digest",
+            "errand",
+            "minor",
+            "currency",
+            "compensates",
+            "expires_at",
+            "created_at",
+        ],
+    ),
+    ("action_object", &["action", "argument", "kind", "value"]),
+    ("approval", &["action", "digest", "task_version", "until_at", "rests_on", "template"]),
+    (
+        "attempt",
+        &["action", "n", "operation_id", "dispatcher", "send_by", "answer_by", "created_at"],
+    ),
+    ("body", &["digest", "provenance", "trust"]),
+];
+
 /// The always-on stages, in the order data flows, and the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
@@ -274,6 +396,14 @@ pub enum Stage {
     Checker,
     /// Runs the turn.
     Worker,
+    /// Says who must release an action, with the reviewer where its tier asks for it.
+    Review,
+    /// Asks whether a released action may go on: the first cut line.
+    Admission,
+    /// Asks again, registers the attempt, sends: the second cut line.
+    Dispatcher,
+    /// Looks up what became of what was sent.
+    Reconciler,
     /// Decides what a person hears, when and where.
     Delivery,
     /// Finds what nobody holds.
@@ -465,6 +595,79 @@ pub const CUSTODY: &[Custody] = &[
         Stage::Timer,
         "proposal_due",
         Alarm::AfterDueMs { column: "expires_at", ms: 2 * MINUTE_MS },
+    ),
+    held(
+        "grants",
+        "active",
+        Stage::Person,
+        "grants_duty",
+        Alarm::Never("it ends with its duty, its version or its last day"),
+    ),
+    held("action", "proposed", Stage::Review, "action_due", Alarm::AfterMs(5 * MINUTE_MS)),
+    held(
+        "action",
+        "awaiting_approval",
+        Stage::Review,
+        "action_due",
+        Alarm::Never("its card is shown until its own deadline"),
+    ),
+    held(
+        "action",
+        "authorized",
+        Stage::Admission,
+        "action_due",
+        Alarm::Never("what holds it back is shown with it"),
+    ),
+    held("action", "admitted", Stage::Dispatcher, "action_due", Alarm::AfterMs(5 * MINUTE_MS)),
+    held("action", "dispatched", Stage::Reconciler, "action_due", Alarm::AfterMs(5 * MINUTE_MS)),
+    held(
+        "action",
+        "unknown",
+        Stage::Reconciler,
+        "action_due",
+        Alarm::Never("the user is told by its own notice and card"),
+    ),
+    held(
+        "action",
+        "accepted",
+        Stage::Reconciler,
+        "action_due",
+        Alarm::Never("confirmed by its vendor; evidence is looked for until it settles"),
+    ),
+    held(
+        "action",
+        "blocked",
+        Stage::Admission,
+        "action_due",
+        Alarm::Never("nothing happened, and whoever waits for it was told"),
+    ),
+    held(
+        "approval",
+        "requested",
+        Stage::Person,
+        "approval_action",
+        Alarm::Never("its action has the deadline"),
+    ),
+    held(
+        "approval",
+        "granted",
+        Stage::Admission,
+        "approval_action",
+        Alarm::Never("it waits with its action"),
+    ),
+    held(
+        "attempt",
+        "registered",
+        Stage::Reconciler,
+        "attempt_action",
+        Alarm::Never("its action is watched"),
+    ),
+    held(
+        "attempt",
+        "unknown",
+        Stage::Reconciler,
+        "attempt_action",
+        Alarm::Never("its action is watched"),
     ),
     held("message", "generated", Stage::Delivery, "message_undelivered", Alarm::AfterMs(MINUTE_MS)),
     held("message", "queued", Stage::Delivery, "message_undelivered", Alarm::AfterMs(MINUTE_MS)),

@@ -6,6 +6,31 @@ use jiff::tz::TimeZone;
 use crate::schedule::local_words;
 use crate::state::DutyState;
 
+/// Whether a character commands a screen, draws lines of its own or turns the reading direction: in
+/// what a person decides by it could hide or fake something.
+pub fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// A text of others in one line of a card: at most so many characters, with what could hide something
+/// shown as `\u{200b}`.
+pub fn on_one_line(text: &str, max: usize) -> String {
+    let mut shown = String::new();
+    for (at, c) in text.chars().enumerate() {
+        if at == max {
+            shown.push('…');
+            break;
+        }
+        match c {
+            '\n' | '\t' => shown.push(' '),
+            c if is_harmful(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// What is known of a duty when its one-line state is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DutyFacts {

@@ -43,6 +43,35 @@ pub(crate) fn postgres(machine: &Machine) -> String {
     )
 }
 
+/// The statements that (re)install what keeps written columns as they are, on SQLite.
+pub(crate) fn frozen_sqlite((table, columns): &(&str, &[&str])) -> String {
+    let same: Vec<String> = columns.iter().map(|c| format!("OLD.{c} IS NOT NEW.{c}")).collect();
+    format!(
+        "DROP TRIGGER IF EXISTS {table}_frozen;
+         CREATE TRIGGER {table}_frozen BEFORE UPDATE OF {of} ON {table} WHEN {changed}
+         BEGIN SELECT RAISE(ABORT, '{table} is written once'); END;",
+        of = columns.join(", "),
+        changed = same.join(" OR "),
+    )
+}
+
+/// The same on PostgreSQL.
+pub(crate) fn frozen_postgres((table, columns): &(&str, &[&str])) -> String {
+    let same: Vec<String> =
+        columns.iter().map(|c| format!("OLD.{c} IS DISTINCT FROM NEW.{c}")).collect();
+    format!(
+        "CREATE OR REPLACE FUNCTION {table}_frozen_guard() RETURNS trigger LANGUAGE plpgsql AS $guard$
+         BEGIN
+           RAISE EXCEPTION '{table} is written once';
+         END $guard$;
+         DROP TRIGGER IF EXISTS {table}_frozen ON {table};
+         CREATE TRIGGER {table}_frozen BEFORE UPDATE OF {of} ON {table}
+         FOR EACH ROW WHEN ({changed}) EXECUTE FUNCTION {table}_frozen_guard();",
+        of = columns.join(", "),
+        changed = same.join(" OR "),
+    )
+}
+
 fn moves(machine: &Machine) -> String {
     let moves: Vec<String> =
         machine.moves.iter().map(|(from, to)| format!("'{from}>{to}'")).collect();

@@ -76,6 +76,8 @@ statements! { "hold":
         WHERE id = $1 AND state = 'active'";
     SYSTEM_STOP = "UPDATE installation SET system_stop = $1 WHERE system_stop <> $1";
     STOPPED = "SELECT system_stop FROM installation";
+    STOP_SHARED = "SELECT system_stop FROM installation FOR SHARE";
+    STOP_LOCKED = "SELECT system_stop FROM installation FOR UPDATE";
 }
 
 /// Places a hold.
@@ -171,12 +173,19 @@ pub fn lift(tx: &mut OwnerTx<'_, '_>, id: PauseId, by: PrincipalId) -> Result<bo
     Ok(lifted)
 }
 
-/// The operator stops everything of every owner, or lets it go on. `false`: it stood so already.
-///
-/// By now nothing holds this row while it takes an owner's. Admission will, by the design's order
-/// (installation before owner), and then this must come before the owner's lock as well.
-pub fn system_stop(tx: &mut Tx<'_>, stopped: bool) -> Result<bool> {
+/// The operator stops everything of every owner, or lets it go on: in [`crate::Store::operate`], which holds
+/// the row. `false`: it stood so already.
+pub fn system_stop(tx: &mut OwnerTx<'_, '_>, stopped: bool) -> Result<bool> {
+    tx.system_stop()?;
     Ok(tx.run(&SYSTEM_STOP, params![stopped])? == 1)
+}
+
+pub(crate) fn stop_shared(tx: &mut Tx<'_>) -> Result<bool> {
+    tx.row(&STOP_SHARED, params![])?.map_or(Ok(false), |row| row.get(0))
+}
+
+pub(crate) fn stop_locked(tx: &mut Tx<'_>) -> Result<bool> {
+    tx.row(&STOP_LOCKED, params![])?.map_or(Ok(false), |row| row.get(0))
 }
 
 /// Whether the operator has stopped everything.

@@ -7,6 +7,7 @@ mod error;
 mod guard;
 mod job;
 mod migrate;
+mod permit;
 mod postgres_engine;
 mod sql;
 mod sqlite_engine;
@@ -14,12 +15,16 @@ mod threads;
 mod tx;
 mod value;
 
+pub mod action;
+pub mod approval;
+pub mod attempt;
 pub mod change;
 pub mod check;
 pub mod device;
 pub mod duty;
 pub mod event;
 pub mod fault;
+pub mod grant;
 pub mod hold;
 pub mod ledger;
 pub mod link;
@@ -47,6 +52,7 @@ use tokio::sync::broadcast;
 use uuid::Uuid;
 
 pub use error::{Result, StoreError};
+pub use permit::Permit;
 pub use sql::Sql;
 pub use tx::{OwnerTx, Tx};
 pub use value::{Column, Record, Row, Value};
@@ -125,6 +131,19 @@ trait EngineHandle: Send + Sync {
     fn read(&self, job: Job);
 }
 
+/// Which locks a write takes, and where it stands in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// The owner's.
+    Usual,
+    /// The owner's, before all who wait.
+    First,
+    /// The installation's, shared, and then the owner's.
+    Admission,
+    /// The installation's, alone, and then the owner's, before all who wait.
+    Operator,
+}
+
 const SIGNALS_BUFFERED: usize = 1_024;
 
 impl Store {
@@ -167,7 +186,7 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
     {
-        self.submit(owner, txn, false, work)
+        self.submit(owner, txn, Order::Usual, work)
     }
 
     /// The same at the head of the queue: for a stop.
@@ -181,14 +200,53 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
     {
-        self.submit(owner, txn, true, work)
+        self.submit(owner, txn, Order::First, work)
+    }
+
+    /// Admission: the operator's stop is read under its own lock, taken before the owner's, so that both
+    /// stops are in one order with it. See [`OwnerTx::system_stop`].
+    pub fn admit<T, F>(
+        &self,
+        owner: OwnerId,
+        txn: Uuid,
+        work: F,
+    ) -> impl Future<Output = Result<T>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
+    {
+        self.submit(owner, txn, Order::Admission, work)
+    }
+
+    /// Dispatch: like [`Store::admit`], and the only place that mints a [`Permit`]: of the attempt that the
+    /// closure registered, once the commit is durable (P3, P5).
+    pub async fn dispatch<F>(&self, owner: OwnerId, txn: Uuid, work: F) -> Result<Option<Permit>>
+    where
+        F: FnOnce(&mut OwnerTx<'_, '_>) -> Result<Option<attempt::Registered>> + Send + 'static,
+    {
+        Ok(self.submit(owner, txn, Order::Admission, work).await?.map(Permit::of))
+    }
+
+    /// The operator's stop, or its end: it waits for admissions under way, and those after it see it. Goes
+    /// to the head of the queue.
+    pub fn operate<T, F>(
+        &self,
+        owner: OwnerId,
+        txn: Uuid,
+        work: F,
+    ) -> impl Future<Output = Result<T>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
+    {
+        self.submit(owner, txn, Order::Operator, work)
     }
 
     fn submit<T, F>(
         &self,
         owner: OwnerId,
         txn: Uuid,
-        urgent: bool,
+        order: Order,
         work: F,
     ) -> impl Future<Output = Result<T>> + Send + use<T, F>
     where
@@ -197,11 +255,19 @@ impl Store {
     {
         let (clock, database_time) = (self.shared.clock.clone(), self.shared.database_time);
         let (job, answer) = job::prepare(move |tx| {
-            let mut owner_tx = OwnerTx::lock(tx, owner, clock.as_ref(), database_time)?;
+            // The installation's row comes before every owner's.
+            let system_stop = match order {
+                Order::Usual | Order::First => None,
+                Order::Admission => Some(hold::stop_shared(tx)?),
+                Order::Operator => Some(hold::stop_locked(tx)?),
+            };
+            let mut owner_tx =
+                OwnerTx::lock(tx, owner, clock.as_ref(), database_time)?.under(system_stop);
             let value = work(&mut owner_tx)?;
             let witness = owner_tx.finish(txn)?;
             Ok((value, witness))
         });
+        let urgent = matches!(order, Order::First | Order::Operator);
         self.shared.engine.write(job, urgent);
         answer.wait()
     }
@@ -238,12 +304,16 @@ impl std::fmt::Debug for Store {
 /// Every statement of every noun, for the tests that prepare and explain them all.
 pub fn statements() -> Vec<&'static Sql> {
     [
+        action::ALL,
+        approval::ALL,
+        attempt::ALL,
         change::ALL,
         check::ALL,
         device::ALL,
         duty::ALL,
         event::ALL,
         fault::ALL,
+        grant::ALL,
         hold::ALL,
         ledger::ALL,
         link::ALL,

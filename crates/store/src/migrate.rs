@@ -41,8 +41,12 @@ fn plan(schema_number: i64, oldest_writer: i64) -> Result<Vec<&'static Migration
 }
 
 /// What follows the last migration: fresh guards for every state column, and the numbers.
-fn closing(guard: fn(&domain::Machine) -> String) -> String {
-    let guards: Vec<String> = domain::state::MACHINES.iter().map(guard).collect();
+fn closing(
+    guard: fn(&domain::Machine) -> String,
+    frozen: fn(&(&str, &[&str])) -> String,
+) -> String {
+    let guards = domain::state::MACHINES.iter().map(guard);
+    let guards: Vec<String> = guards.chain(domain::state::FROZEN.iter().map(frozen)).collect();
     let newest = &MIGRATIONS[MIGRATIONS.len() - 1];
     format!(
         "{}\nUPDATE installation SET schema_number = {}, oldest_writer = {};",
@@ -68,7 +72,7 @@ pub(crate) fn sqlite(connection: &mut rusqlite::Connection) -> Result<()> {
         tx.execute_batch(&migration_for_sqlite(migration.text)).map_err(fail)?;
     }
     if !steps.is_empty() {
-        tx.execute_batch(&closing(guard::sqlite)).map_err(fail)?;
+        tx.execute_batch(&closing(guard::sqlite, guard::frozen_sqlite)).map_err(fail)?;
     }
     tx.commit().map_err(fail)
 }
@@ -86,7 +90,7 @@ pub(crate) fn postgres(client: &mut postgres::Client) -> Result<()> {
         tx.batch_execute(migration.text).map_err(fail)?;
     }
     if !steps.is_empty() {
-        tx.batch_execute(&closing(guard::postgres)).map_err(fail)?;
+        tx.batch_execute(&closing(guard::postgres, guard::frozen_postgres)).map_err(fail)?;
     }
     tx.commit().map_err(fail)
 }

@@ -168,6 +168,7 @@ pub struct OwnerTx<'t, 'c> {
     now: Timestamp,
     lease_now: Timestamp,
     head: owner::Head,
+    system_stop: Option<bool>,
     changes: Vec<(&'static str, Uuid)>,
     audits: Vec<Entry>,
 }
@@ -205,7 +206,25 @@ impl<'t, 'c> OwnerTx<'t, 'c> {
         let now = clock.now();
         let lease_now = if database_time { owner::database_now(tx)? } else { now };
         tx.wrote = false;
-        Ok(OwnerTx { tx, owner, now, lease_now, head, changes: Vec::new(), audits: Vec::new() })
+        let (changes, audits) = (Vec::new(), Vec::new());
+        Ok(OwnerTx { tx, owner, now, lease_now, head, system_stop: None, changes, audits })
+    }
+
+    /// With the operator's stop as it was read under its lock.
+    pub(crate) fn under(mut self, system_stop: Option<bool>) -> Self {
+        self.system_stop = system_stop;
+        self
+    }
+
+    /// Whether the operator has stopped everything. Only where its row is locked too: in
+    /// [`Store::admit`](crate::Store::admit) and its like.
+    ///
+    /// # Errors
+    /// In any other write, where the answer could be old before the commit.
+    pub fn system_stop(&self) -> Result<bool> {
+        self.system_stop.ok_or_else(|| {
+            StoreError::Refused("the operator's stop is not locked; use Store::admit".into())
+        })
     }
 
     /// The owner whose lock is held.

@@ -113,6 +113,16 @@ columns! {
     Uuid: |v| Value::Id(*v), Value::Id(id) => Some(*id), Value::Bytes(b) => Uuid::from_slice(b).ok();
 }
 
+impl Column for base::Currency {
+    fn value(&self) -> Value {
+        Value::Text(self.code().to_owned())
+    }
+    fn read(value: &Value) -> Result<Self> {
+        let code = String::read(value)?;
+        base::Currency::parse(&code).map_err(|e| StoreError::Corrupt(e.to_string()))
+    }
+}
+
 impl Column for &str {
     fn value(&self) -> Value {
         Value::Text((*self).to_owned())
@@ -165,6 +175,10 @@ id_columns!(
     PauseId,
     SituationId,
     ProactiveId,
+    GrantId,
+    ActionId,
+    ApprovalId,
+    AttemptId,
     Incarnation
 );
 
@@ -203,7 +217,11 @@ states!(
     PauseState,
     ProposalState,
     MessageState,
-    FaultState
+    FaultState,
+    GrantState,
+    ActionState,
+    ApprovalState,
+    AttemptState
 );
 fn known<T>(found: Option<T>, word: &str) -> Result<T> {
     found.ok_or_else(|| StoreError::Corrupt(format!("unknown word \"{word}\"")))
@@ -219,6 +237,8 @@ word_columns! {
     domain::situation::Stands: |w: &str| known(domain::situation::Stands::parse(w), w);
     domain::situation::Part: |w: &str| known(domain::situation::Part::parse(w), w);
     domain::situation::Step: |w: &str| known(domain::situation::Step::parse(w), w);
+    domain::effect::Effect: |w: &str| known(domain::effect::Effect::parse(w), w);
+    domain::effect::Tier: |w: &str| known(domain::effect::Tier::parse(w), w);
     domain::hold::Verdict: |w: &str| known(domain::hold::Verdict::parse(w), w);
 }
 

@@ -161,10 +161,9 @@ pub(crate) struct StopWrite {
 }
 
 /// Stops everything of every owner, or lets it go on. The switch is turned and the request put on record
-/// in one transaction, so that an answer is kept of what was done and of nothing else. The installation's
-/// row is taken after the owner's here; nothing that holds it waits for an owner's. A stop is turned again
-/// when it is asked again; an end that was done counts once, so that a late repeat of it does not undo a
-/// newer stop.
+/// in one transaction, so that an answer is kept of what was done and of nothing else. A stop is turned
+/// again when it is asked again; an end that was done counts once, so that a late repeat of it does not undo
+/// a newer stop.
 pub(crate) async fn system_stop(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -174,16 +173,16 @@ pub(crate) async fn system_stop(
     let content: &[u8] = if stopped { b"stop" } else { b"go on" };
     let ask = Ask { id: asked.id, operation: "system_stop", target: None, content: vec![content] };
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
-        let owner = tx.owner();
-        store::hold::system_stop(tx, stopped)?;
-        tx.changed(owner);
-        let verb = if stopped { "system_stop" } else { "system_go_on" };
-        tx.audit(Some(device.principal), verb, owner, None);
+        control::system_stop(tx, device, stopped)?;
         Ok(Outcome::Done(Answer::plain(json!({"seq": tx.seq()}))))
     };
-    let answered = write(&app, caller, Order::First, ask, work).await?;
+    let device = caller.device.clone();
+    let owner = device.owner;
+    let answered = write(&app, caller, Order::Operator, ask, work).await?;
     if stopped && !answered.first {
-        control::system_stop(&app.web.cx, stopped).await?;
+        let cx = &app.web.cx;
+        let again = move |tx: &mut OwnerTx<'_, '_>| control::system_stop(tx, &device, stopped);
+        cx.store.operate(owner, cx.uuid(), again).await?;
     }
     let now = app.web.cx.store.read(store::hold::is_stopped).await?;
     let mut body = answered.body;

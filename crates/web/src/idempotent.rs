@@ -87,6 +87,8 @@ pub(crate) enum Order {
     InTurn,
     /// To the head: a stop waits for nothing (P8).
     First,
+    /// To the head, with the installation's row held: the operator's stop.
+    Operator,
 }
 
 /// Does a write of a device once per client-made id.
@@ -108,6 +110,7 @@ where
     let came = match order {
         Order::InTurn => store.write(owner, txn, once).await,
         Order::First => store.write_urgent(owner, txn, once).await,
+        Order::Operator => store.operate(owner, txn, once).await,
     };
     match came? {
         Came::To(answered) => Ok(answered),

@@ -226,15 +226,8 @@ fn number(text: &str) -> Option<f64> {
 }
 
 fn at_path(answer: &str, path: &str) -> Result<Value, String> {
-    let mut found: Value =
+    let found: Value =
         serde_json::from_str(answer).map_err(|_| "the answer is no JSON".to_owned())?;
-    for step in path.split('.') {
-        let next = match &mut found {
-            Value::Object(fields) => fields.get_mut(step),
-            Value::Array(items) => step.parse().ok().and_then(|n: usize| items.get_mut(n)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-        };
-        found = next.map(Value::take).ok_or(format!("the answer has nothing at \"{path}\""))?;
-    }
-    Ok(found)
+    let value = crate::path::get(&found, path).cloned();
+    value.ok_or_else(|| format!("the answer has nothing at \"{path}\""))
 }

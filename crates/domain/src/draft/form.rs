@@ -1,6 +1,7 @@
 //! A draft as it is written in JSON, by the model or in the frozen bytes.
 
 use super::{Check, Condition, Draft, DraftError, Subscription, Wakeup};
+use crate::effect::GrantDraft;
 use crate::schedule::{Kind, Missed, Rule, RuleForm};
 
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
@@ -13,6 +14,8 @@ pub(super) struct DraftForm {
     schedules: Vec<WakeupForm>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     subscriptions: Vec<Subscription>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    grants: Vec<GrantDraft>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<String>,
 }
@@ -49,18 +52,18 @@ impl TryFrom<DraftForm> for Draft {
     type Error = DraftError;
 
     fn try_from(form: DraftForm) -> Result<Self, DraftError> {
-        let DraftForm { title, goal, conditions, schedules, subscriptions, until } = form;
+        let DraftForm { title, goal, conditions, schedules, subscriptions, grants, until } = form;
         let schedules =
             schedules.into_iter().map(Wakeup::try_from).collect::<Result<Vec<_>, DraftError>>()?;
-        Ok(Draft { title, goal, conditions, schedules, subscriptions, until })
+        Ok(Draft { title, goal, conditions, schedules, subscriptions, grants, until })
     }
 }
 
 impl From<Draft> for DraftForm {
     fn from(draft: Draft) -> Self {
-        let Draft { title, goal, conditions, schedules, subscriptions, until } = draft;
+        let Draft { title, goal, conditions, schedules, subscriptions, grants, until } = draft;
         let schedules = schedules.into_iter().map(WakeupForm::from).collect();
-        DraftForm { title, goal, conditions, schedules, subscriptions, until }
+        DraftForm { title, goal, conditions, schedules, subscriptions, grants, until }
     }
 }
 

@@ -3,7 +3,7 @@
 use base::{DutyId, HoldId, PauseId};
 use domain::state::{DutyState, HoldState};
 use store::device::Device;
-use store::{OwnerTx, Result, Tx};
+use store::{OwnerTx, Result};
 
 use super::Changed;
 use crate::{Context, hold};
@@ -81,8 +81,13 @@ fn placed(tx: &mut OwnerTx<'_, '_>, id: HoldId) -> Result<HoldState> {
     }
 }
 
-/// The operator stops everything of every owner, or lets it go on. The installation's row comes before
-/// every owner's in the order of locks, so this is a transaction of its own.
-pub async fn system_stop(cx: &Context, stopped: bool) -> Result<bool> {
-    cx.store.write_unowned(move |tx: &mut Tx<'_>| store::hold::system_stop(tx, stopped)).await
+/// The operator stops everything of every owner, or lets it go on; inside `Store::operate`, which holds the
+/// installation's row before the owner's. `false`: it stood so already.
+pub fn system_stop(tx: &mut OwnerTx<'_, '_>, device: &Device, stopped: bool) -> Result<bool> {
+    let owner = tx.owner();
+    let turned = store::hold::system_stop(tx, stopped)?;
+    tx.changed(owner);
+    let verb = if stopped { "system_stop" } else { "system_go_on" };
+    tx.audit(Some(device.principal), verb, owner, None);
+    Ok(turned)
 }

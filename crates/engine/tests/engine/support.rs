@@ -38,6 +38,15 @@ pub struct Talk {
 }
 
 impl Talk {
+    /// The operator's stop, or its end; `false` if it stood so already.
+    pub fn system_stop(&self, stopped: bool) -> bool {
+        let device = self.device.clone();
+        let turned = self.cx.store.operate(device.owner, self.cx.uuid(), move |tx| {
+            engine::control::system_stop(tx, &device, stopped)
+        });
+        now(turned).unwrap()
+    }
+
     pub fn open(file: PathBuf, at: Timestamp, seed: u8, script: &str, limits: Limits) -> Self {
         let clock = Arc::new(FakeClock::new(at));
         let ids = IdSource::new([seed; 32]);

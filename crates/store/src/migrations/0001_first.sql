@@ -505,6 +505,137 @@ CREATE INDEX proposal_due ON proposal (expires_at) WHERE state = 'open';
 CREATE INDEX proposal_owner ON proposal (owner, created_at);
 CREATE UNIQUE INDEX proposal_close ON proposal (duty) WHERE state = 'open' AND kind = 'close_duty';
 
+-- What was allowed in advance. The word of the noun, grant, is one of SQL's own.
+CREATE TABLE grants (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  duty UUID NOT NULL REFERENCES duty (id),
+  task_version UUID NOT NULL,
+  tool TEXT COLLATE "C" NOT NULL,
+  times BIGINT NOT NULL CHECK (times >= 1),
+  currency TEXT,
+  each_minor BIGINT CHECK (each_minor >= 0),
+  total_minor BIGINT CHECK (total_minor >= 0),
+  -- Who may receive, as a JSON list.
+  recipients TEXT NOT NULL,
+  until_at BIGINT,
+  state TEXT NOT NULL,
+  -- Reserved at admission, kept while unknown, settled by the receipt.
+  reserved_count BIGINT NOT NULL CHECK (reserved_count >= 0),
+  reserved_minor BIGINT NOT NULL CHECK (reserved_minor >= 0),
+  spent_count BIGINT NOT NULL CHECK (spent_count >= 0),
+  spent_minor BIGINT NOT NULL CHECK (spent_minor >= 0),
+  confirmed_by UUID NOT NULL,
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL,
+  CHECK ((currency IS NULL) = (total_minor IS NULL)),
+  CHECK (each_minor IS NULL OR total_minor IS NOT NULL)
+);
+CREATE INDEX grants_duty ON grants (duty, created_at);
+
+-- An intended outside effect. Admitted is the intent to send.
+CREATE TABLE action (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  session UUID NOT NULL REFERENCES session (id),
+  duty UUID,
+  task_version UUID,
+  run UUID NOT NULL,
+  call_id TEXT COLLATE "C" NOT NULL,
+  tool TEXT COLLATE "C" NOT NULL,
+  effect TEXT NOT NULL,
+  -- The bytes that were frozen, and what is checked against limits, read from them once.
+  content UUID NOT NULL,
+  digest BYTEA NOT NULL,
+  errand TEXT COLLATE "C" NOT NULL,
+  minor BIGINT CHECK (minor >= 0),
+  currency TEXT,
+  compensates UUID,
+  expires_at BIGINT,
+  created_at BIGINT NOT NULL,
+  state TEXT NOT NULL,
+  tier TEXT CHECK (tier IN ('r2', 'r3', 'r4', 'r5', 'r6')),
+  reason TEXT,
+  draws_on UUID REFERENCES grants (id),
+  approval UUID,
+  not_before BIGINT,
+  due_at BIGINT,
+  tries BIGINT NOT NULL CHECK (tries >= 0),
+  sent_at BIGINT,
+  receipt TEXT,
+  authority TEXT CHECK (authority IN ('outside', 'user')),
+  contradicted BOOLEAN NOT NULL,
+  escalated_at BIGINT,
+  moved_at BIGINT NOT NULL,
+  CHECK ((duty IS NULL) = (task_version IS NULL)),
+  CHECK ((minor IS NULL) = (currency IS NULL)),
+  CHECK (state IN ('proposed', 'awaiting_approval', 'expired', 'superseded', 'withdrawn', 'denied')
+    OR approval IS NOT NULL),
+  CHECK (state NOT IN ('dispatched', 'unknown', 'accepted', 'effective') OR sent_at IS NOT NULL),
+  CHECK (state NOT IN ('accepted', 'effective') OR receipt IS NOT NULL OR authority = 'user')
+);
+CREATE UNIQUE INDEX action_call ON action (run, call_id);
+CREATE INDEX action_due ON action (state, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX action_owner ON action (owner, created_at);
+CREATE INDEX action_duty ON action (duty, created_at) WHERE duty IS NOT NULL;
+CREATE INDEX action_session ON action (session, state);
+CREATE INDEX action_authorized ON action (owner) WHERE state = 'authorized';
+-- Two sendings of one errand cannot be under way at once.
+CREATE UNIQUE INDEX action_errand ON action (session, tool, errand) WHERE state IN ('admitted', 'dispatched');
+
+CREATE TABLE action_object (
+  action UUID NOT NULL REFERENCES action (id),
+  argument TEXT COLLATE "C" NOT NULL,
+  owner UUID NOT NULL,
+  kind TEXT COLLATE "C" NOT NULL,
+  value TEXT COLLATE "C" NOT NULL,
+  PRIMARY KEY (action, argument)
+);
+CREATE INDEX action_object_value ON action_object (owner, kind, value);
+
+-- Who released an action: a person, or the policy within a grant. Of one action, used at most once.
+CREATE TABLE approval (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  action UUID NOT NULL REFERENCES action (id),
+  digest BYTEA NOT NULL,
+  task_version UUID,
+  until_at BIGINT NOT NULL,
+  rests_on UUID REFERENCES grants (id),
+  template TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  state TEXT NOT NULL,
+  decided_by UUID,
+  device UUID,
+  reason TEXT,
+  moved_at BIGINT NOT NULL,
+  CHECK (state NOT IN ('granted', 'denied', 'consumed') OR decided_by IS NOT NULL),
+  CHECK (device IS NOT NULL OR rests_on IS NOT NULL OR state NOT IN ('granted', 'consumed'))
+);
+CREATE INDEX approval_action ON approval (action, created_at);
+CREATE UNIQUE INDEX approval_open ON approval (action) WHERE state IN ('requested', 'granted');
+
+-- Each actual sending, on record before anything leaves.
+CREATE TABLE attempt (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  action UUID NOT NULL REFERENCES action (id),
+  n BIGINT NOT NULL CHECK (n >= 1),
+  operation_id TEXT COLLATE "C" NOT NULL,
+  dispatcher UUID NOT NULL,
+  send_by BIGINT NOT NULL,
+  answer_by BIGINT NOT NULL,
+  created_at BIGINT NOT NULL,
+  state TEXT NOT NULL,
+  reason TEXT,
+  receipt TEXT,
+  answer UUID,
+  moved_at BIGINT NOT NULL,
+  CHECK (send_by > created_at AND answer_by >= send_by),
+  CHECK (state <> 'accepted' OR receipt IS NOT NULL)
+);
+CREATE UNIQUE INDEX attempt_action ON attempt (action, n);
+
 CREATE TABLE message (
   id UUID PRIMARY KEY,
   owner UUID NOT NULL,
@@ -555,7 +686,7 @@ CREATE TABLE ledger (
   -- NULL: the small model attributed an event.
   run UUID,
   duty UUID,
-  kind TEXT NOT NULL CHECK (kind IN ('wakeup', 'model', 'attribution')),
+  kind TEXT NOT NULL CHECK (kind IN ('wakeup', 'model', 'attribution', 'review')),
   model TEXT NOT NULL,
   input_tokens BIGINT NOT NULL,
   cached_tokens BIGINT NOT NULL,

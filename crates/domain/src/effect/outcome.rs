@@ -1,0 +1,144 @@
+//! What came of a sending: exactly one of accepted, blocked and unknown, and how unknown ends (TOOL-04, ADM-22..24).
+
+use base::Timestamp;
+
+use crate::state::ActionState;
+
+/// What the dispatcher saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Observation {
+    /// It certainly never left.
+    NotSent(String),
+    /// An answer with a receipt that can be queried.
+    Receipt(String),
+    /// An answer by which the vendor promises that nothing happened.
+    Refused(String),
+    /// Any other answer.
+    Other(String),
+    /// No answer.
+    Lost(String),
+}
+
+/// What that comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The outside confirms it, with a receipt.
+    Accepted {
+        /// The receipt.
+        receipt: String,
+    },
+    /// Certainly nothing happened.
+    Blocked {
+        /// Why.
+        why: String,
+        /// Whether it never left, so that the same may be sent again.
+        again: bool,
+    },
+    /// Everything else.
+    Unknown {
+        /// What was seen.
+        why: String,
+    },
+}
+
+/// Anything that is not provably accepted or blocked is unknown (TOOL-05).
+pub fn judge(seen: Observation) -> Outcome {
+    match seen {
+        Observation::NotSent(why) => Outcome::Blocked { why, again: true },
+        Observation::Receipt(receipt) => Outcome::Accepted { receipt },
+        Observation::Refused(why) => Outcome::Blocked { why, again: false },
+        Observation::Other(why) | Observation::Lost(why) => Outcome::Unknown { why },
+    }
+}
+
+/// What a look at the original operation saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sight {
+    /// It is there.
+    Found {
+        /// Its receipt.
+        receipt: String,
+        /// Whether it has ended without effect, such as a booking that the hotel cancelled.
+        ended: bool,
+    },
+    /// It is not there.
+    Absent,
+    /// The look itself failed.
+    Unreadable(String),
+}
+
+/// An action whose operation is looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// Where it stands: unknown, accepted or blocked.
+    pub state: ActionState,
+    /// The receipt of its answer.
+    pub receipt: Option<String>,
+    /// When it was sent.
+    pub sent_at: Timestamp,
+    /// The manifest's promise: later than this, "not found" means that nothing happened.
+    pub settled_after_ms: Option<u64>,
+    /// The outside contradicted itself before: only a finding or a person settles it now.
+    pub contradicted: bool,
+}
+
+/// What a look comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// It is in force: the evidence matches.
+    Effective {
+        /// The receipt.
+        receipt: String,
+    },
+    /// It did not happen, or has ended without effect.
+    Blocked {
+        /// Why.
+        why: String,
+    },
+    /// What was said and what is there do not fit: a person is asked, nothing is sent again.
+    Contradiction {
+        /// What does not fit.
+        why: String,
+    },
+    /// Nothing is proven; look again.
+    Again,
+    /// As it was said, and final: no more looks.
+    Confirmed,
+}
+
+/// Compares what the outside shows now with what it said. "Not found yet" proves nothing before the
+/// promised time has passed.
+pub fn reconcile(action: &Settled, sight: &Sight, now: Timestamp) -> Finding {
+    let promised = action.settled_after_ms.is_some_and(|ms| action.sent_at.plus_ms(ms) <= now);
+    match (action.state, sight) {
+        (_, Sight::Unreadable(_)) => Finding::Again,
+        (ActionState::Blocked, Sight::Found { ended: true, .. }) => Finding::Confirmed,
+        (ActionState::Blocked, Sight::Found { receipt, ended: false }) => {
+            Finding::Contradiction { why: format!("it was refused, and yet {receipt} is there") }
+        }
+        (ActionState::Blocked, Sight::Absent) if promised => Finding::Confirmed,
+        (ActionState::Blocked, Sight::Absent) => Finding::Again,
+        (_, Sight::Found { receipt, ended: true }) => {
+            Finding::Blocked { why: format!("{receipt} has ended without effect") }
+        }
+        (ActionState::Accepted, Sight::Found { receipt, ended: false })
+            if action.receipt.as_ref().is_some_and(|said| said != receipt) =>
+        {
+            let said = action.receipt.as_deref().unwrap_or_default();
+            Finding::Contradiction { why: format!("{said} was confirmed, and {receipt} is there") }
+        }
+        (_, Sight::Found { receipt, ended: false }) => {
+            Finding::Effective { receipt: receipt.clone() }
+        }
+        (ActionState::Accepted, Sight::Absent) if promised => Finding::Contradiction {
+            why: format!(
+                "{} was confirmed, and is not there",
+                action.receipt.as_deref().unwrap_or("it")
+            ),
+        },
+        (ActionState::Unknown, Sight::Absent) if promised && !action.contradicted => {
+            Finding::Blocked { why: "it is not there, and can no longer come".into() }
+        }
+        (_, Sight::Absent) => Finding::Again,
+    }
+}
