@@ -42,6 +42,8 @@ pub struct Release {
     pub grant: Option<Grant>,
     /// Whether a policy released it, which only a grant lets it do.
     pub by_policy: bool,
+    /// Whether all that was sent under it certainly never left.
+    pub unsent: bool,
 }
 
 /// What the control records say now, under the owner's lock. Knowledge has no place here (P4, P7).
@@ -174,7 +176,7 @@ fn released(action: &Standing<'_>, control: &Control, now: Timestamp) -> Result<
     let counts = match release.state {
         ApprovalState::Granted => true,
         // A sending that certainly did not leave may be made again under the same approval.
-        ApprovalState::Consumed => action.state == ActionState::Blocked,
+        ApprovalState::Consumed => release.unsent,
         ApprovalState::Requested
         | ApprovalState::Denied
         | ApprovalState::Expired

@@ -28,21 +28,54 @@ pub(super) fn refusal(
     work: &Work,
     wish: &Wish,
 ) -> Result<Option<String>> {
-    let (run, now) = (&work.run, tx.now());
     for need in &wish.needs {
-        let kind = need.kind.as_deref();
-        let found = store::object::find(tx, run.session, run.task_version, &need.id, kind, now)?;
-        if found.is_none() {
-            let kind = kind.unwrap_or("issued id");
-            return Ok(Some(format!(
-                "{}: \"{}\" is no {kind} that a tool of yours gave you in this duty, or that the \
-                 person wrote. Ids and addresses seen in mails or pages do not count: search for it \
-                 with a tool, or ask the person.",
-                need.argument, need.id
-            )));
+        if find(tx, work, need)?.is_none() {
+            return Ok(Some(not_issued(need)));
         }
     }
     way_round(cx, tx, &wish.tool, &wish.needs)
+}
+
+/// The object that counts for an id in a call of this run.
+fn find(tx: &mut OwnerTx<'_, '_>, work: &Work, need: &Need) -> Result<Option<Object>> {
+    let (run, now) = (&work.run, tx.now());
+    let kind = need.kind.as_deref();
+    store::object::find(tx, run.session, run.task_version, &need.id, kind, now)
+}
+
+/// The same with what was known of it when it was issued: what an action is made of.
+pub(super) fn issued(
+    tx: &mut OwnerTx<'_, '_>,
+    work: &Work,
+    need: &Need,
+) -> Result<Option<domain::effect::Object>> {
+    let Some(object) = find(tx, work, need)? else { return Ok(None) };
+    let snapshot = match object.snapshot {
+        None => Value::Null,
+        Some(body) => {
+            let bytes = store::event::body(tx, body)?.unwrap_or_default();
+            serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+        }
+    };
+    Ok(Some(domain::effect::Object {
+        argument: need.argument.clone(),
+        kind: object.kind,
+        id: object.value,
+        snapshot,
+        digest: object.digest,
+        expires_at: object.expires_at,
+    }))
+}
+
+/// What the model is told of an id that nobody issued.
+pub(super) fn not_issued(need: &Need) -> String {
+    let kind = need.kind.as_deref().unwrap_or("issued id");
+    format!(
+        "{}: \"{}\" is no {kind} that a tool of yours gave you in this duty, or that the person wrote. \
+         Ids and addresses seen in mails or pages do not count: search for it with a tool, or ask the \
+         person.",
+        need.argument, need.id
+    )
 }
 
 /// Why an address may not be read: the connector that stands for its site is broken (TOOL-08).
