@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use base::SystemClock;
+use testkit::hotel::process::{ProcessOptions, serve_stdio};
 
 use crate::cli::FakeKind;
 
@@ -19,6 +20,15 @@ pub fn run(kind: FakeKind) -> anyhow::Result<()> {
             let config = testkit::model_server::Config::new(script, Arc::new(SystemClock));
             Ok(testkit::model_server::serve(listener, config).await?)
         }),
+        FakeKind::Hotel { seed, state, faults } => {
+            let options = ProcessOptions {
+                seed,
+                state,
+                faults,
+                options: testkit::hotel::HotelOptions::default(),
+            };
+            Ok(runtime.block_on(serve_stdio(options, Arc::new(SystemClock)))?)
+        }
         FakeKind::PriceFeed => Ok(runtime.block_on(testkit::price_feed::serve_stdio())?),
     }
 }
