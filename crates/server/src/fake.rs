@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use base::SystemClock;
-use testkit::hotel::process::{ProcessOptions, serve_stdio};
+use testkit::hotel::HotelOptions;
+use testkit::hotel::process::ProcessOptions;
 
 use crate::cli::FakeKind;
 
@@ -21,13 +22,10 @@ pub fn run(kind: FakeKind) -> anyhow::Result<()> {
             Ok(testkit::model_server::serve(listener, config).await?)
         }),
         FakeKind::Hotel { seed, state, faults } => {
-            let options = ProcessOptions {
-                seed,
-                state,
-                faults,
-                options: testkit::hotel::HotelOptions::default(),
-            };
-            Ok(runtime.block_on(serve_stdio(options, Arc::new(SystemClock)))?)
+            let options = HotelOptions::default();
+            let options = ProcessOptions { seed, options, state, faults };
+            let clock = Arc::new(SystemClock);
+            Ok(runtime.block_on(testkit::hotel::process::serve_stdio(options, clock))?)
         }
         FakeKind::PriceFeed => Ok(runtime.block_on(testkit::price_feed::serve_stdio())?),
     }
