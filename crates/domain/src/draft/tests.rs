@@ -291,8 +291,8 @@ fn a_draft_may_grant_what_each_grant_says_within_its_bounds() {
     let bare = r#"{"tool":"calendar.move","times":1}"#;
     assert_eq!(frozen(GRANT), Ok(Some(true)));
     assert_eq!(frozen(&[GRANT, bare].join(",")), Ok(Some(true)));
-    assert_eq!(frozen(&vec![bare; 12].join(",")), Ok(Some(true)));
-    assert_eq!(frozen(&vec![bare; 13].join(",")), Err("a duty has at most 12 grants".into()));
+    assert_eq!(frozen(&[bare; 12].join(",")), Ok(Some(true)));
+    assert_eq!(frozen(&[bare; 13].join(",")), Err("a duty has at most 12 grants".into()));
     // Drafts that were frozen before there were grants read as drafts without.
     assert_eq!(read(GOOD).unwrap().grants, vec![]);
 

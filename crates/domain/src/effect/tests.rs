@@ -193,7 +193,7 @@ fn the_amount_and_its_currency_come_from_a_snapshot_only() {
         told(spec, arguments, &[priced(price)]).map(|content| (content.minor, content.currency))
     };
     let call =
-        || json!({"quote": "q-3", "price": {"total": "1.00", "currency": "JPY"}, "code": "JPY"});
+        || json!({"quote": "q-3", "price": {"total": "1.00", "currency": "USD"}, "code": "USD"});
     let good = || json!({"total": "2600.00", "currency": "HKD"});
     let is = |minor: &str, code: &str| {
         Ok((Some(minor.to_owned()), Some(Currency::parse(code).unwrap())))

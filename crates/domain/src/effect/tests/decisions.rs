@@ -345,16 +345,15 @@ fn a_look_proves_something_or_is_taken_again() {
     let ended = || Finding::Blocked { why: "r-1 has ended without effect".into() };
     let contradiction = |why: &str| Finding::Contradiction { why: why.into() };
     let (again, confirmed) = (|| Finding::Again, || Finding::Confirmed);
-    let absent = |state, receipt: Option<&str>, promised: bool, contradicted: bool| match state {
-        ActionState::Unknown if promised && !contradicted => {
-            Finding::Blocked { why: "it is not there, and can no longer come".into() }
+    let absent = |state, receipt: Option<&str>, promised: bool, contradicted: bool| {
+        if state == ActionState::Unknown && promised && !contradicted {
+            return Finding::Blocked { why: "it is not there, and can no longer come".into() };
         }
-        ActionState::Accepted if promised => {
+        if state == ActionState::Accepted && promised {
             let what = receipt.unwrap_or("it");
-            contradiction(&format!("{what} was confirmed, and is not there"))
+            return contradiction(&format!("{what} was confirmed, and is not there"));
         }
-        ActionState::Blocked if promised => confirmed(),
-        _ => again(),
+        if state == ActionState::Blocked && promised { confirmed() } else { again() }
     };
     let mut asked = 0;
     for word in ActionState::MACHINE.states {
