@@ -4,7 +4,7 @@
 use base::Timestamp;
 use domain::effect::{Content, Control, Release, Standing};
 use domain::event::{EventKind, Trust};
-use domain::state::{ActionState, ApprovalState, AttemptState};
+use domain::state::{ActionState, ApprovalState};
 use domain::words;
 use store::action::Action;
 use store::approval::{self, Approval, Tap};
@@ -110,16 +110,7 @@ fn release(tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<Option<Release>>
         until: approval.until_at,
         by_policy: approval.rests_on.is_some(),
         grant,
-        unsent: unsent(tx, action)?,
     }))
-}
-
-/// Whether its attempts, if there were any, all ended as certainly never sent.
-fn unsent(tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<bool> {
-    let attempts = store::attempt::of_action(tx, action.id)?;
-    let blocked = |attempt: &store::attempt::Attempt| attempt.state == AttemptState::Blocked;
-    // What a vendor refused is not sent again: only what never left has a time to be sent again.
-    Ok(action.not_before.is_some() && attempts.iter().all(blocked))
 }
 
 /// Until when somebody may decide, and what was decided be used.
