@@ -114,12 +114,7 @@ fn refused(
     drop_action(cx, tx, &mut held.action, to, &why, None)
 }
 
-fn wait(
-    cx: &Context,
-    tx: &mut OwnerTx<'_, '_>,
-    action: &mut Action,
-    why: String,
-) -> Result<()> {
+fn wait(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action, why: String) -> Result<()> {
     // Whatever ends the stop wakes it; the time is for a hint that was lost, or its own expiry.
     let again = tx.now().plus_ms(cx.limits.admission_retry_ms);
     action.due_at = Some(action.expires_at.map_or(again, |at| at.clamp(tx.now(), again)));

@@ -11,7 +11,9 @@ use domain::draft::{Draft, Wakeup};
 use domain::effect::GrantDraft;
 use domain::event::{EventKind, Trust};
 use domain::schedule::zone;
-use domain::state::{DutyState, GrantState, ProposalState, ScheduleState, SubscriptionState, TaskVersionState};
+use domain::state::{
+    DutyState, GrantState, ProposalState, ScheduleState, SubscriptionState, TaskVersionState,
+};
 use store::device::Device;
 use store::duty::{Duty, TaskVersion};
 use store::event::NewBody;

@@ -12,10 +12,10 @@ use store::attempt::{self, Attempt, Registered, Said};
 use store::event::NewBody;
 use store::{OwnerTx, Permit, Result};
 
-use crate::Context;
 use crate::effect::{Held, control, drop_action, held, settled};
 use crate::pump::each;
 use crate::world::Acted;
+use crate::{Context, tools};
 
 const BATCH: i64 = 16;
 
@@ -41,11 +41,7 @@ pub async fn claim(cx: &Context, owner: OwnerId, id: ActionId) -> Result<Option<
     cx.store.dispatch(owner, cx.uuid(), move |tx| register(&with, tx, id)).await
 }
 
-fn register(
-    cx: &Context,
-    tx: &mut OwnerTx<'_, '_>,
-    id: ActionId,
-) -> Result<Option<Registered>> {
+fn register(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option<Registered>> {
     let mut held = held(tx, id)?;
     let now = tx.now();
     let is_due = held.action.due_at.is_some_and(|at| at <= now);
@@ -93,9 +89,7 @@ fn recalled(
 ) -> Result<()> {
     let why = refusal.to_string();
     match recall(refusal) {
-        Recall::Cancel => {
-            drop_action(cx, tx, &mut held.action, ActionState::Cancelled, &why, None)
-        }
+        Recall::Cancel => drop_action(cx, tx, &mut held.action, ActionState::Cancelled, &why, None),
         Recall::Return => {
             let action = &mut held.action;
             action.state = ActionState::Authorized;
@@ -114,12 +108,7 @@ pub async fn perform(cx: &Context, permit: Permit) -> Acted {
 }
 
 /// Records what came of an attempt, by its id; also an answer that came when it was called unknown.
-pub fn record(
-    cx: &Context,
-    tx: &mut OwnerTx<'_, '_>,
-    id: AttemptId,
-    acted: Acted,
-) -> Result<()> {
+pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: AttemptId, acted: Acted) -> Result<()> {
     let attempt = attempt::get(tx, id)?;
     let mut action = store::action::get(tx, attempt.action)?;
     let open = matches!(attempt.state, AttemptState::Registered | AttemptState::Unknown);
@@ -134,12 +123,19 @@ pub fn record(
         Outcome::Accepted { receipt } => {
             let said = Said { receipt: Some(receipt.clone()), answer, reason: None };
             attempt::advance(tx, &attempt, AttemptState::Accepted, said)?;
+            tools::of_effect(cx, tx, &action, &acted.issued)?;
             accepted(cx, tx, &mut action, receipt)
         }
         Outcome::Blocked { why, again } => {
             let said = Said { reason: Some(why.clone()), answer, receipt: None };
             attempt::advance(tx, &attempt, AttemptState::Blocked, said)?;
-            blocked(cx, tx, &mut action, why, again && attempt.n < i64::from(cx.limits.attempts_max))
+            blocked(
+                cx,
+                tx,
+                &mut action,
+                why,
+                again && attempt.n < i64::from(cx.limits.attempts_max),
+            )
         }
         Outcome::Unknown { why } if attempt.state == AttemptState::Registered => {
             let said = Said { reason: Some(why.clone()), answer, receipt: None };

@@ -61,14 +61,8 @@ pub(crate) fn control(tx: &mut OwnerTx<'_, '_>, held: &Held) -> Result<Control> 
     let (mut object_gone, mut object_taken) = (None, None);
     for object in &held.content.objects {
         let (value, kind) = (object.id.as_str(), object.kind.as_str());
-        let found = store::object::find(
-            tx,
-            action.session,
-            action.task_version,
-            value,
-            Some(kind),
-            now,
-        )?;
+        let found =
+            store::object::find(tx, action.session, action.task_version, value, Some(kind), now)?;
         if found.is_none_or(|found| found.digest != object.digest) {
             object_gone.get_or_insert(object.argument.clone());
         }

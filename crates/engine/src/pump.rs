@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 use crate::sweeper::Stopped;
 use crate::worker::{self, Action, Recorded, Work};
 use crate::{
-    Context, admission, attribution, checker, delivery, dispatcher, reconciler, review, router, sweeper,
-    timer, tools, watcher,
+    Context, admission, attribution, checker, delivery, dispatcher, reconciler, review, router,
+    sweeper, timer, tools, watcher,
 };
 
 /// Hints to the stages that there may be something to do.

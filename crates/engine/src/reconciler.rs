@@ -80,17 +80,15 @@ fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option<L
     action.due_at = can_look_up.then(|| now.plus_ms(cx.backoff_ms(action.tries)));
     store::action::put(tx, &action, was, None)?;
     let operation = attempt::of_action(tx, id)?.pop().map(|attempt| attempt.operation_id);
-    Ok(operation
-        .filter(|_| can_look_up)
-        .map(|operation| Look { action: id, tool: action.tool, operation }))
+    Ok(operation.filter(|_| can_look_up).map(|operation| Look {
+        action: id,
+        tool: action.tool,
+        operation,
+    }))
 }
 
 /// Its dispatcher is gone: started without a result is unknown (ADM-22).
-fn forgotten(
-    cx: &Context,
-    tx: &mut OwnerTx<'_, '_>,
-    action: &mut Action,
-) -> Result<Option<Look>> {
+fn forgotten(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<Option<Look>> {
     let why = "no answer is on record";
     if let Some(attempt) = attempt::of_action(tx, action.id)?.pop()
         && attempt.state == AttemptState::Registered
@@ -148,12 +146,7 @@ pub async fn perform(cx: &Context, look: &Look) -> Sight {
 }
 
 /// Takes what was seen as far as it proves something.
-pub fn record(
-    cx: &Context,
-    tx: &mut OwnerTx<'_, '_>,
-    look: &Look,
-    sight: Sight,
-) -> Result<()> {
+pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, look: &Look, sight: Sight) -> Result<()> {
     let mut action = store::action::get(tx, look.action)?;
     if !WATCHED.contains(&action.state) || action.state == ActionState::Dispatched {
         return Ok(());

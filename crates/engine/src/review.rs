@@ -28,7 +28,8 @@ pub async fn pass(cx: &Context) -> Result<bool> {
     let now = cx.clock.now();
     let find = move |tx: &mut store::Tx<'_>| {
         let over = store::action::due(tx, ActionState::AwaitingApproval, now, BATCH)?;
-        let new = |tx: &mut store::Tx<'_>| store::action::due(tx, ActionState::Proposed, now, BATCH);
+        let new =
+            |tx: &mut store::Tx<'_>| store::action::due(tx, ActionState::Proposed, now, BATCH);
         Ok((over, unless_stopped(tx, new)?))
     };
     let (over, new) = cx.store.read(find).await?;

@@ -22,7 +22,7 @@ use crate::worker::Work;
 use crate::world::{Call, Intended, Level, Need, Read};
 use crate::{Context, hold, notice};
 
-pub(crate) use objects::{issue_urls, of_delegation, way_round};
+pub(crate) use objects::{issue_urls, of_delegation, of_effect, way_round};
 
 /// What a call needs.
 #[derive(Debug, Clone, PartialEq)]

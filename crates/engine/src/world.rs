@@ -76,6 +76,8 @@ pub struct Acted {
     pub seen: Observation,
     /// The answer, as far as it is kept.
     pub answer: String,
+    /// Ids in it that become objects.
+    pub issued: Vec<Issued>,
 }
 
 /// Connectors and polled sources as the stages see them.
@@ -101,12 +103,7 @@ pub trait World: Send + Sync {
     /// What the manifest says now of a tool with an effect.
     fn spec(&self, tool: &str) -> Option<Spec>;
     /// Sends what the permit names, once, before its time is over.
-    fn act<'a>(
-        &'a self,
-        permit: Permit,
-        clock: &'a dyn Clock,
-        limit: Duration,
-    ) -> Slow<'a, Acted>;
+    fn act<'a>(&'a self, permit: Permit, clock: &'a dyn Clock, limit: Duration) -> Slow<'a, Acted>;
     /// Looks up what became of an operation.
     fn find<'a>(&'a self, tool: &'a str, operation: &'a str, limit: Duration) -> Slow<'a, Sight>;
     /// Looks at a polled source; a failure is a text with the remedy.
@@ -220,7 +217,7 @@ impl World for Outside {
     ) -> Slow<'a, Acted> {
         drop(permit);
         let seen = Observation::NotSent("no connector".into());
-        Box::pin(async move { Acted { seen, answer: String::new() } })
+        Box::pin(async move { Acted { seen, answer: String::new(), issued: Vec::new() } })
     }
 
     fn find<'a>(&'a self, _tool: &'a str, _op: &'a str, _limit: Duration) -> Slow<'a, Sight> {

@@ -194,7 +194,8 @@ impl World for FakeWorld {
         Box::pin(async move {
             let mut state = self.state();
             let tool = permit.tool().to_owned();
-            let acted = |seen| Acted { seen, answer: "an answer of a test".into() };
+            let acted =
+                |seen| Acted { seen, answer: "an answer of a test".into(), issued: Vec::new() };
             let Some(effect) = state.effects.get_mut(&tool) else {
                 return acted(Observation::NotSent(format!("there is no {tool}")));
             };

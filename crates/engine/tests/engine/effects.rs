@@ -214,7 +214,11 @@ fn what_no_grant_covers_is_sent_once_after_exactly_the_shown_content_was_release
 
     assert_eq!(room.approve(), Changed::Done);
     room.stages();
-    assert_eq!((room.state(), room.sent()), (ActionState::Admitted, Vec::new()), "it can be undone");
+    assert_eq!(
+        (room.state(), room.sent()),
+        (ActionState::Admitted, Vec::new()),
+        "it can be undone"
+    );
     room.after_ms(5_000);
     assert_eq!(room.state(), ActionState::Accepted, "confirmed is not in force");
     let arguments = json!({"quote": "q-1", "guest": "Ann", "client_ref": id.to_string()});
@@ -249,7 +253,8 @@ fn what_no_grant_covers_is_sent_once_after_exactly_the_shown_content_was_release
 fn wait_of(tx: &mut store::Tx<'_>) -> store::Result<base::WaitId> {
     let owner = store::owner::all(tx)?.remove(0);
     let events = store::event::recent(tx, owner.id, (owner.created_at.plus_ms(1 << 40), None), 50)?;
-    let of = events.into_iter().find(|e| e.kind == domain::event::EventKind::ActionSettled).unwrap();
+    let of =
+        events.into_iter().find(|e| e.kind == domain::event::EventKind::ActionSettled).unwrap();
     Ok(store::wait::met_by(tx, of.id)?.remove(0).id)
 }
 
@@ -295,8 +300,14 @@ fn the_reviewers_doubt_failure_or_silence_asks_the_person() {
 #[test]
 fn beyond_the_grant_each_in_all_or_too_often_the_person_is_asked() {
     for (limits, wanted) in [
-        ("2599.99 each, 8200.00 in all, 3 times", "HKD 2 600.00 is more than the grant allows at once"),
-        ("2000.00 each, 2000.00 in all, 3 times", "HKD 2 600.00 is more than the grant allows at once"),
+        (
+            "2599.99 each, 8200.00 in all, 3 times",
+            "HKD 2 600.00 is more than the grant allows at once",
+        ),
+        (
+            "2000.00 each, 2000.00 in all, 3 times",
+            "HKD 2 600.00 is more than the grant allows at once",
+        ),
     ] {
         let room = Room::honest();
         room.duty(limits);
@@ -525,10 +536,7 @@ fn an_errand_is_not_sent_twice_while_the_first_is_unknown() {
     room.stages();
     room.after_ms(5_000);
     let second = room.actions().remove(0);
-    let why = format!(
-        "action {} uses the same offer already; wait for what comes of it",
-        first.id
-    );
+    let why = format!("action {} uses the same offer already; wait for what comes of it", first.id);
     assert_eq!((second.state, second.reason), (ActionState::Authorized, Some(why)));
     assert_eq!(room.sent().len(), 1);
 }
