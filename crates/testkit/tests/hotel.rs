@@ -476,7 +476,7 @@ fn a_rule_strikes_its_call_only() {
     assert_eq!(replies, ["lost", "confirmed"]);
     // A fault that cannot strike a tool leaves it alone.
     desk.hotel.set_faults(Faults::random(1_000, &[Fault::Lies]));
-    assert_eq!(desk.search().len(), 3);
+    desk.quote = desk.search()[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(words(&desk.book("c")), "confirmed");
     assert_eq!(desk.find(0, "c"), Value::Null);
 }
