@@ -19,6 +19,7 @@ pub mod checker;
 pub mod control;
 pub mod delivery;
 pub mod dispatcher;
+pub mod explain;
 pub mod intake;
 pub mod pump;
 pub mod reconciler;

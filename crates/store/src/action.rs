@@ -109,6 +109,8 @@ statements! { "action":
     RETRY = hot "SELECT owner, id FROM action WHERE state = 'blocked' AND due_at <= $1
         AND not_before IS NOT NULL ORDER BY due_at, id LIMIT $2";
     NEXT_DUE = "SELECT MIN(due_at) FROM action WHERE due_at IS NOT NULL";
+    BY_RECEIPT = hot select Action, "WHERE session = $1 AND receipt = $2 AND state <> ''
+        ORDER BY created_at DESC, id DESC LIMIT 1";
     ERRAND = hot "SELECT id FROM action WHERE session = $1 AND tool = $2 AND errand = $3
         AND state IN ('admitted', 'dispatched', 'unknown') AND id <> $4 ORDER BY id LIMIT 1";
     TAKEN = hot "SELECT o.action FROM action_object o JOIN action a ON a.id = o.action
@@ -142,6 +144,11 @@ pub fn get(tx: &mut Tx<'_>, id: ActionId) -> Result<Action> {
 /// The action that a call made.
 pub fn of_call(tx: &mut Tx<'_>, run: RunId, call_id: &str) -> Result<Option<Action>> {
     tx.one(&BY_CALL, params![run, call_id])
+}
+
+/// The newest action of a lane that has this receipt.
+pub fn by_receipt(tx: &mut Tx<'_>, session: SessionId, receipt: &str) -> Result<Option<Action>> {
+    tx.one(&BY_RECEIPT, params![session, receipt])
 }
 
 /// An owner's actions, newest first.

@@ -35,6 +35,8 @@ statements! { "change":
         ORDER BY seq, n";
     INSERT_AUDIT = hot "INSERT INTO audit (owner, n, principal, verb, noun, record, digest, hash, at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    AUDIT_OF = hot "SELECT n, principal, verb, noun, record, digest, hash, at FROM audit
+        WHERE owner = $1 AND record = $2 ORDER BY n";
     AUDIT = "SELECT n, principal, verb, noun, record, digest, hash, at FROM audit
         WHERE owner = $1 AND n > $2 ORDER BY n LIMIT $3";
 }
@@ -52,7 +54,16 @@ pub(crate) fn append(
     Ok(())
 }
 
-fn entry_hash(previous: Digest, n: i64, at: Timestamp, entry: &Entry) -> Digest {
+/// What is hashed of an entry, whether it is on its way or read back.
+struct Link<'e> {
+    by: Option<PrincipalId>,
+    verb: &'e str,
+    noun: &'e str,
+    record: Uuid,
+    digest: Option<Digest>,
+}
+
+fn entry_hash(previous: Digest, n: i64, at: Timestamp, entry: &Link<'_>) -> Digest {
     // Each part is hashed with its length, so that none and a principal of zeros differ.
     let by = entry.by.map(|p| p.uuid().into_bytes());
     let digest = entry.digest.as_ref();
@@ -78,8 +89,9 @@ pub(crate) fn chain(
     let (mut n, mut hash) = (head.audit_seq, head.audit_head);
     for entry in entries {
         n += 1;
-        hash = entry_hash(hash, n, at, entry);
         let Entry { by, verb, noun, record, digest } = entry;
+        let link = Link { by: *by, verb, noun, record: *record, digest: *digest };
+        hash = entry_hash(hash, n, at, &link);
         tx.run(&INSERT_AUDIT, params![owner, n, *by, *verb, *noun, *record, *digest, hash, at])?;
     }
     Ok((n, hash))
@@ -120,21 +132,63 @@ pub struct Audited {
     pub at: Timestamp,
 }
 
+fn audited(row: &Row) -> Result<Audited> {
+    Ok(Audited {
+        n: row.get(0)?,
+        by: row.get(1)?,
+        verb: row.get(2)?,
+        noun: row.get(3)?,
+        record: row.get(4)?,
+        digest: row.get(5)?,
+        hash: row.get(6)?,
+        at: row.get(7)?,
+    })
+}
+
 /// The entries after number `after`.
 pub fn audit(tx: &mut Tx<'_>, owner: OwnerId, after: i64, limit: i64) -> Result<Vec<Audited>> {
-    let read = |row: &Row| -> Result<Audited> {
-        Ok(Audited {
-            n: row.get(0)?,
-            by: row.get(1)?,
-            verb: row.get(2)?,
-            noun: row.get(3)?,
-            record: row.get(4)?,
-            digest: row.get(5)?,
-            hash: row.get(6)?,
-            at: row.get(7)?,
-        })
-    };
-    tx.rows(&AUDIT, params![owner, after, limit])?.iter().map(read).collect()
+    tx.rows(&AUDIT, params![owner, after, limit])?.iter().map(audited).collect()
+}
+
+/// The entries about one record, in order.
+pub fn audit_of(tx: &mut Tx<'_>, owner: OwnerId, record: Uuid) -> Result<Vec<Audited>> {
+    tx.rows(&AUDIT_OF, params![owner, record])?.iter().map(audited).collect()
+}
+
+/// How far a look along the audit chain has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verified {
+    /// The last entry that was looked at.
+    pub n: i64,
+    /// Its hash, as computed.
+    pub hash: Digest,
+}
+
+impl Default for Verified {
+    /// Before the first entry.
+    fn default() -> Self {
+        Verified { n: 0, hash: Digest::ZERO }
+    }
+}
+
+/// Recomputes the next entries of the chain. `Err(n)` inside: entry `n` is missing or is not what was
+/// written.
+pub fn verify(
+    tx: &mut Tx<'_>,
+    owner: OwnerId,
+    mut from: Verified,
+    limit: i64,
+) -> Result<std::result::Result<Verified, i64>> {
+    for entry in audit(tx, owner, from.n, limit)? {
+        let Audited { n, by, verb, noun, record, digest, hash, at } = &entry;
+        let link = Link { by: *by, verb, noun, record: *record, digest: *digest };
+        let wanted = entry_hash(from.hash, *n, *at, &link);
+        if *n != from.n + 1 || wanted != *hash {
+            return Ok(Err(from.n + 1));
+        }
+        from = Verified { n: *n, hash: wanted };
+    }
+    Ok(Ok(from))
 }
 
 /// Whether the owner's change at the witness's number is the witness's own. Waits for the owner's lock,

@@ -1,8 +1,8 @@
 //! Messages to a person, with separately confirmed delivery states (USR-01, USR-17), and the chat.
 
 use base::{
-    ActionId, BodyId, DeviceId, DutyId, MessageId, OwnerId, ProposalId, RunId, SessionId, TaskVersionId,
-    Timestamp,
+    ActionId, BodyId, DeviceId, DutyId, MessageId, OwnerId, ProposalId, RunId, SessionId,
+    TaskVersionId, Timestamp,
 };
 use domain::state::{MessageState, WorkItemState};
 

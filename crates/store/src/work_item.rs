@@ -67,6 +67,7 @@ statements! { "work_item":
         ORDER BY created_at, id LIMIT $2";
     CLAIM = hot "UPDATE work_item SET state = 'claimed', run = $2, delivered_at = $3, moved_at = $3
         WHERE id = $1 AND state IN ('pending', 'background')";
+    OF_RUN = hot select WorkItem, "WHERE run = $1 ORDER BY created_at, id";
     CLAIMED = hot select WorkItem, "WHERE run = $1 AND state = 'claimed' ORDER BY created_at, id";
     READ = hot "UPDATE work_item SET read_at = $2
         WHERE run = $1 AND state = 'claimed' AND read_at IS NULL RETURNING event";
@@ -197,6 +198,11 @@ pub fn claim(tx: &mut OwnerTx<'_, '_>, item: &WorkItem, run: RunId) -> Result<()
         1 => Ok(()),
         _ => Err(StoreError::Missing("pending work item")),
     }
+}
+
+/// What a run took in last, whatever became of it.
+pub fn of_run(tx: &mut Tx<'_>, run: RunId) -> Result<Vec<WorkItem>> {
+    tx.all(&OF_RUN, params![run])
 }
 
 /// The items that a run holds.

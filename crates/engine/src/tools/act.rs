@@ -1,5 +1,6 @@
 //! A call with an effect becomes an action: frozen in the step's own commit, and nothing is sent by it (DEL-08).
 
+use base::ActionId;
 use domain::effect::{Object, freeze};
 use domain::event::{EventKind, Trust};
 use domain::state::ActionState;
@@ -42,7 +43,8 @@ pub(super) fn propose(
             None => return Ok(objects::not_issued(need)),
         }
     }
-    let frozen = match freeze(&wish.spec, arguments, &found, run.task_version, None) {
+    let undone = undone(cx, tx, work, tool, &found)?;
+    let frozen = match freeze(&wish.spec, arguments, &found, run.task_version, undone) {
         Ok(frozen) => frozen,
         Err(error) => return Ok(refuse(error.to_string())),
     };
@@ -69,7 +71,7 @@ pub(super) fn propose(
         errand: frozen.content.errand.clone(),
         minor: amount.map(|amount| amount.minor),
         currency: amount.map(|amount| amount.currency),
-        compensates: None,
+        compensates: undone,
         expires_at: frozen.expires_at,
         created_at: tx.now(),
         state: ActionState::Proposed,
@@ -101,6 +103,27 @@ pub(super) fn propose(
          it, do not propose it again, and go on with what does not depend on it.",
         action.id
     ))
+}
+
+/// The action that this one would undo: its receipt is named, and its manifest says that this tool does it
+/// (ADM-27).
+fn undone(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    work: &Work,
+    tool: &str,
+    found: &[Object],
+) -> Result<Option<ActionId>> {
+    for object in found {
+        let done = store::action::by_receipt(tx, work.run.session, &object.id)?;
+        let undoes = |done: &Action| {
+            cx.world.spec(&done.tool).is_some_and(|spec| spec.undo.as_deref() == Some(tool))
+        };
+        if let Some(done) = done.filter(undoes) {
+            return Ok(Some(done.id));
+        }
+    }
+    Ok(None)
 }
 
 fn named(action: &Action, found: &[Object]) -> Vec<ActionObject> {

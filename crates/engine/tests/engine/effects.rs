@@ -279,6 +279,60 @@ fn what_no_grant_covers_is_sent_once_after_exactly_the_shown_content_was_release
     assert_eq!((wait.kind.as_str(), wait.state), ("action_settled", WaitState::Satisfied));
 }
 
+#[test]
+fn an_action_explains_itself_from_words_to_evidence() {
+    let room = Room::honest();
+    let action = room.ask();
+    room.stages();
+    room.approve();
+    room.stages();
+    room.after_ms(5_000);
+    room.after_ms(2_000);
+    let id = action.id;
+    let told = room.talk.read(move |tx, owner| engine::explain::collect(tx, owner, id));
+    let audit: Vec<_> =
+        told.commits.iter().map(|commit| (commit.verb.as_str(), commit.noun.as_str())).collect();
+    assert_eq!(
+        audit,
+        [
+            ("propose", "action"),
+            ("requested", "approval"),
+            ("awaiting_approval", "action"),
+            ("granted", "approval"),
+            ("authorized", "action"),
+            ("admitted", "action"),
+            ("consumed", "approval"),
+            ("attempt", "attempt"),
+            ("dispatched", "action"),
+            ("accepted", "attempt"),
+            ("accepted", "action"),
+            ("effective", "action"),
+        ]
+    );
+    let run = action.run;
+    assert_eq!(
+        told.words,
+        [
+            "Taken in Monday 2027-03-01 08:00 (user message): book the room".to_owned(),
+            format!(
+                "Wanted Monday 2027-03-01 08:00 by effects ({}) in step 4 of run {run}: hotel.book for HKD \
+                 2 600.00 (hotel Harbour, guest Ann).",
+                agent::HARNESS
+            ),
+            "Release by the user is consumed since Monday 2027-03-01 08:00 (action-1).".into(),
+            format!("Sent Monday 2027-03-01 08:00 as {id}: accepted."),
+            "Shown by the outside's word: C-1.".into(),
+            "Now in force.".into(),
+        ]
+    );
+    let verified = room.talk.read(|tx, owner| {
+        store::change::verify(tx, owner, store::change::Verified::default(), 1_000)
+    });
+    let (owner, head) = (room.talk.device.owner, verified.unwrap());
+    let of = room.talk.read(move |tx, _| store::owner::get(tx, owner));
+    assert_eq!((head.n, head.hash), (of.audit_seq, of.audit_head));
+}
+
 fn wait_of(tx: &mut store::Tx<'_>) -> store::Result<base::WaitId> {
     let owner = store::owner::all(tx)?.remove(0);
     let events = store::event::recent(tx, owner.id, (owner.created_at.plus_ms(1 << 40), None), 50)?;

@@ -61,13 +61,12 @@ fn a_new_version_voids_what_is_not_sent_and_refills_no_limit() {
     let old = room.actions().remove(0).id;
     let approvals = room.talk.read(move |tx, _| store::approval::of_action(tx, old));
     assert_eq!(approvals[0].state, ApprovalState::Cancelled);
-    let all: Vec<_> =
-        versions(&room, duty).iter().map(|version| (version.n, version.state, version.origin)).collect();
+    let all: Vec<_> = versions(&room, duty)
+        .iter()
+        .map(|version| (version.n, version.state, version.origin))
+        .collect();
     let current = TaskVersionState::Current;
-    assert_eq!(
-        all,
-        [(1, TaskVersionState::Superseded, Origin::User), (2, current, Origin::User)]
-    );
+    assert_eq!(all, [(1, TaskVersionState::Superseded, Origin::User), (2, current, Origin::User)]);
     let grants = room.talk.read(move |tx, _| store::grant::of_duty(tx, duty));
     let used: Vec<_> = grants
         .iter()

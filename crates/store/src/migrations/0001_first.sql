@@ -225,6 +225,7 @@ CREATE INDEX work_item_attributing ON work_item (moved_at) WHERE state = 'attrib
 CREATE INDEX work_item_pending ON work_item (session, class, created_at) WHERE state = 'pending';
 CREATE INDEX work_item_background ON work_item (session, created_at) WHERE state = 'background';
 CREATE INDEX work_item_claimed ON work_item (run) WHERE state = 'claimed';
+CREATE INDEX work_item_run ON work_item (run, created_at) WHERE run IS NOT NULL;
 
 CREATE TABLE run (
   id UUID PRIMARY KEY,
@@ -723,3 +724,4 @@ CREATE TABLE audit (
   at BIGINT NOT NULL,
   PRIMARY KEY (owner, n)
 );
+CREATE INDEX audit_record ON audit (owner, record);
