@@ -13,26 +13,23 @@ use store::event::NewBody;
 use store::{OwnerTx, Permit, Result};
 
 use crate::effect::{Held, control, drop_action, held, settled};
-use crate::pump::each;
 use crate::world::Acted;
 use crate::{Context, tools};
 
 const BATCH: i64 = 16;
 
-/// Sends what was admitted and may leave now. `true`: there may be more.
-pub async fn pass(cx: &Context) -> Result<bool> {
+/// What was admitted and may leave now.
+pub async fn due(cx: &Context) -> Result<Vec<(OwnerId, ActionId)>> {
     let now = cx.clock.now();
-    let found =
-        cx.store.read(move |tx| store::action::due(tx, ActionState::Admitted, now, BATCH)).await?;
-    let more = found.len() as i64 == BATCH;
-    each(found, |(owner, id)| async move {
-        let Some(permit) = claim(cx, owner, id).await? else { return Ok(()) };
-        let attempt = permit.attempt();
-        let acted = perform(cx, permit).await;
-        cx.write(owner, move |cx, tx| record(cx, tx, attempt, acted)).await
-    })
-    .await?;
-    Ok(more)
+    cx.store.read(move |tx| store::action::due(tx, ActionState::Admitted, now, BATCH)).await
+}
+
+/// Sends one of them.
+pub async fn one(cx: &Context, owner: OwnerId, id: ActionId) -> Result<()> {
+    let Some(permit) = claim(cx, owner, id).await? else { return Ok(()) };
+    let attempt = permit.attempt();
+    let acted = perform(cx, permit).await;
+    cx.write(owner, move |cx, tx| record(cx, tx, attempt, acted)).await
 }
 
 /// Rechecks everything that time can change and commits the attempt: the permit is for that one alone.

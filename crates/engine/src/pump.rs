@@ -6,10 +6,10 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base::{OwnerId, SessionId};
+use base::{ActionId, OwnerId, SessionId};
 use store::session::Claimable;
 use store::{Result, StoreError};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::sweeper::Stopped;
@@ -77,18 +77,28 @@ pub async fn run(cx: Context, hints: Arc<Hints>, stop: watch::Receiver<bool>) {
     let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move { stage(&c, &h.checker, s, "checker", || checker::pass(&c)).await });
     let (c, h, s) = each(&cx, &hints);
-    stages.spawn(async move { stage(&c, &h.review, s, "review", || review::pass(&c)).await });
+    let hands = Hands::new();
+    stages.spawn(async move {
+        let one = |cx: Context, owner, id| async move { review::one(&cx, owner, id).await };
+        stage(&c, &h.review, s, "review", || hands.take(&c, &h, review::due(&c), one)).await;
+    });
     let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move {
         stage(&c, &h.admission, s, "admission", || admission::pass(&c)).await;
     });
     let (c, h, s) = each(&cx, &hints);
+    let hands = Hands::new();
     stages.spawn(async move {
-        stage(&c, &h.dispatcher, s, "dispatcher", || dispatcher::pass(&c)).await;
+        let one = |cx: Context, owner, id| async move { dispatcher::one(&cx, owner, id).await };
+        let pass = || hands.take(&c, &h, dispatcher::due(&c), one);
+        stage(&c, &h.dispatcher, s, "dispatcher", pass).await;
     });
     let (c, h, s) = each(&cx, &hints);
+    let hands = Hands::new();
     stages.spawn(async move {
-        stage(&c, &h.reconciler, s, "reconciler", || reconciler::pass(&c)).await;
+        let one = |cx: Context, owner, id| async move { reconciler::one(&cx, owner, id).await };
+        let pass = || hands.take(&c, &h, reconciler::due(&c), one);
+        stage(&c, &h.reconciler, s, "reconciler", pass).await;
     });
     let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move { stage(&c, &h.delivery, s, "delivery", || delivery::pass(&c)).await });
@@ -177,6 +187,47 @@ async fn stage<F>(
             () = tokio::time::sleep(tick) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
+    }
+}
+
+/// Requests of one stage that may be under way at once: a vendor that is slow holds up nobody else's.
+const HANDS_MAX: usize = 16;
+
+/// The requests of one stage that are under way.
+struct Hands(Arc<Semaphore>);
+
+impl Hands {
+    fn new() -> Self {
+        Hands(Arc::new(Semaphore::new(HANDS_MAX)))
+    }
+
+    /// Begins with as many of what is due as may be under way; each ends by itself and looks again. Two
+    /// that take the same row are told apart by its claim.
+    async fn take<F>(
+        &self,
+        cx: &Context,
+        hints: &Arc<Hints>,
+        due: impl Future<Output = Result<Vec<(OwnerId, ActionId)>>>,
+        one: impl Fn(Context, OwnerId, ActionId) -> F,
+    ) -> Result<bool>
+    where
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        if self.0.available_permits() == 0 {
+            return Ok(false);
+        }
+        for (owner, id) in due.await? {
+            let Ok(hand) = self.0.clone().try_acquire_owned() else { break };
+            let (work, hints) = (one(cx.clone(), owner, id), hints.clone());
+            tokio::spawn(async move {
+                if let Err(error) = work.await {
+                    tracing::warn!(action = %id, %error, "tried again when it is due");
+                }
+                drop(hand);
+                hints.all();
+            });
+        }
+        Ok(false)
     }
 }
 

@@ -15,15 +15,14 @@ use store::{OwnerTx, Result};
 
 use crate::dispatcher::unknown;
 use crate::effect::{held, settled};
-use crate::pump::each;
 use crate::{Context, notice};
 
 const BATCH: i64 = 16;
 const WATCHED: [ActionState; 4] =
     [ActionState::Dispatched, ActionState::Unknown, ActionState::Accepted, ActionState::Blocked];
 
-/// Looks at what is due. `true`: there may be more.
-pub async fn pass(cx: &Context) -> Result<bool> {
+/// What is to be looked at now.
+pub async fn due(cx: &Context) -> Result<Vec<(OwnerId, ActionId)>> {
     let now = cx.clock.now();
     let find = move |tx: &mut store::Tx<'_>| {
         let mut found = Vec::new();
@@ -32,15 +31,14 @@ pub async fn pass(cx: &Context) -> Result<bool> {
         }
         Ok(found)
     };
-    let found = cx.store.read(find).await?;
-    let more = found.len() as i64 >= BATCH;
-    each(found, |(owner, id)| async move {
-        let Some(look) = claim(cx, owner, id).await? else { return Ok(()) };
-        let sight = perform(cx, &look).await;
-        cx.write(owner, move |cx, tx| record(cx, tx, &look, sight)).await
-    })
-    .await?;
-    Ok(more)
+    cx.store.read(find).await
+}
+
+/// Looks at one of them.
+pub async fn one(cx: &Context, owner: OwnerId, id: ActionId) -> Result<()> {
+    let Some(look) = claim(cx, owner, id).await? else { return Ok(()) };
+    let sight = perform(cx, &look).await;
+    cx.write(owner, move |cx, tx| record(cx, tx, &look, sight)).await
 }
 
 /// An operation to look up.

@@ -13,7 +13,7 @@ use store::owner::PrincipalKind;
 use store::{OwnerTx, Result};
 
 use crate::effect::{Held, ask, decide_until, drop_action, held};
-use crate::pump::{each, unless_stopped};
+use crate::pump::unless_stopped;
 use crate::world::within;
 use crate::{Context, assemble};
 
@@ -23,25 +23,23 @@ const ANSWER_TOKENS_MAX: u32 = 200;
 /// The rule by which the policy releases, with its version (ADM-11).
 const POLICY: &str = "policy-1: inside a grant";
 
-/// Reviews what was proposed, and ends requests whose time is over. `true`: there may be more.
-pub async fn pass(cx: &Context) -> Result<bool> {
+/// What was proposed and nobody has looked at, and requests whose time is over.
+pub async fn due(cx: &Context) -> Result<Vec<(OwnerId, ActionId)>> {
     let now = cx.clock.now();
     let find = move |tx: &mut store::Tx<'_>| {
-        let over = store::action::due(tx, ActionState::AwaitingApproval, now, BATCH)?;
-        let new =
-            |tx: &mut store::Tx<'_>| store::action::due(tx, ActionState::Proposed, now, BATCH);
-        Ok((over, unless_stopped(tx, new)?))
+        let new = |tx: &mut store::Tx<'_>| store::action::due(tx, ActionState::Proposed, now, BATCH);
+        let mut found = unless_stopped(tx, new)?;
+        found.extend(store::action::due(tx, ActionState::AwaitingApproval, now, BATCH)?);
+        Ok(found)
     };
-    let (over, new) = cx.store.read(find).await?;
-    let more = over.len().max(new.len()) as i64 == BATCH;
-    each(over, |(owner, id)| cx.write(owner, move |cx, tx| expire(cx, tx, id))).await?;
-    each(new, |(owner, id)| async move {
-        let Some(review) = claim(cx, owner, id).await? else { return Ok(()) };
-        let answer = perform(cx, &review).await;
-        cx.write(owner, move |cx, tx| record(cx, tx, &review, answer)).await
-    })
-    .await?;
-    Ok(more)
+    cx.store.read(find).await
+}
+
+/// Reviews one of them, or ends its request.
+pub async fn one(cx: &Context, owner: OwnerId, id: ActionId) -> Result<()> {
+    let Some(review) = claim(cx, owner, id).await? else { return Ok(()) };
+    let answer = perform(cx, &review).await;
+    cx.write(owner, move |cx, tx| record(cx, tx, &review, answer)).await
 }
 
 /// An action that the reviewer is asked about.
@@ -53,7 +51,7 @@ pub struct Review {
     pub request: Request,
 }
 
-/// Decides by the tier. `Some`: the reviewer is to be asked first.
+/// Decides by the tier, or ends a request whose time is over. `Some`: the reviewer is to be asked first.
 pub async fn claim(cx: &Context, owner: OwnerId, id: ActionId) -> Result<Option<Review>> {
     cx.write(owner, move |cx, tx| decide(cx, tx, id)).await
 }
@@ -61,7 +59,13 @@ pub async fn claim(cx: &Context, owner: OwnerId, id: ActionId) -> Result<Option<
 fn decide(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option<Review>> {
     let mut held = held(tx, id)?;
     let now = tx.now();
-    if held.action.state != ActionState::Proposed || held.action.due_at.is_none_or(|at| at > now) {
+    if held.action.due_at.is_none_or(|at| at > now) {
+        return Ok(None);
+    }
+    if held.action.state == ActionState::AwaitingApproval {
+        expire(cx, tx, &mut held)?;
+    }
+    if held.action.state != ActionState::Proposed {
         return Ok(None);
     }
     if over(cx, tx, &mut held)? {
@@ -236,14 +240,7 @@ pub fn record(
 }
 
 /// A request whose time is over: nothing was done, and whoever waits is told (ADM-32).
-pub fn expire(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<()> {
-    let mut held = held(tx, id)?;
-    let now = tx.now();
-    if held.action.state != ActionState::AwaitingApproval
-        || held.action.due_at.is_none_or(|at| at > now)
-    {
-        return Ok(());
-    }
+fn expire(cx: &Context, tx: &mut OwnerTx<'_, '_>, held: &mut Held) -> Result<()> {
     let why = "nobody decided in time";
     drop_action(cx, tx, &mut held.action, ActionState::Expired, why, None)?;
     let text = domain::words::lapsed(&held.content);

@@ -174,10 +174,16 @@ impl Room {
     /// One pass of every stage of the path.
     pub fn stages(&self) {
         let cx = &self.talk.cx;
-        now(review::pass(cx)).unwrap();
+        for (owner, id) in now(review::due(cx)).unwrap() {
+            now(review::one(cx, owner, id)).unwrap();
+        }
         now(admission::pass(cx)).unwrap();
-        now(dispatcher::pass(cx)).unwrap();
-        now(reconciler::pass(cx)).unwrap();
+        for (owner, id) in now(dispatcher::due(cx)).unwrap() {
+            now(dispatcher::one(cx, owner, id)).unwrap();
+        }
+        for (owner, id) in now(reconciler::due(cx)).unwrap() {
+            now(reconciler::one(cx, owner, id)).unwrap();
+        }
     }
 
     pub fn after_ms(&self, ms: u64) {
