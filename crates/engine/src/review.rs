@@ -27,7 +27,8 @@ const POLICY: &str = "policy-1: inside a grant";
 pub async fn due(cx: &Context) -> Result<Vec<(OwnerId, ActionId)>> {
     let now = cx.clock.now();
     let find = move |tx: &mut store::Tx<'_>| {
-        let new = |tx: &mut store::Tx<'_>| store::action::due(tx, ActionState::Proposed, now, BATCH);
+        let new =
+            |tx: &mut store::Tx<'_>| store::action::due(tx, ActionState::Proposed, now, BATCH);
         let mut found = unless_stopped(tx, new)?;
         found.extend(store::action::due(tx, ActionState::AwaitingApproval, now, BATCH)?);
         Ok(found)

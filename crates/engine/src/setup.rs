@@ -25,6 +25,11 @@ pub async fn owner(cx: &Context, seed: Seed) -> Result<Owner> {
     if let Some(owner) = cx.store.read(store::owner::all).await?.into_iter().next() {
         return Ok(owner);
     }
+    create(cx, seed).await
+}
+
+/// One more owner, with the principals, the timer and the conversation that each has.
+pub async fn create(cx: &Context, seed: Seed) -> Result<Owner> {
     let now = cx.clock.now();
     let id: OwnerId = cx.id();
     let owner = Owner {

@@ -4,6 +4,7 @@
 
 mod chance;
 mod context;
+mod dispatchers;
 mod effects;
 mod flood;
 mod hold;
