@@ -12,6 +12,7 @@ mod outside;
 mod pump;
 mod reach;
 mod settings;
+mod shout;
 mod support;
 mod worker;
 mod year;
