@@ -37,6 +37,18 @@ conditions = [{ text = "The user ends it.", evidence = "statement", authority = 
 subscriptions = [{ source = "$source", topic = "$topic", mode = "$mode", prompt = "Read it." }]
 
 [[rule]]
+user = 'from the user: until (?<until>\S+) subscribe to (?<source>\S+) for (?<topic>\S+), (?<mode>\S+)'
+not_called = "propose_duty"
+[[rule.call]]
+tool = "propose_duty"
+[rule.call.arguments]
+title = "Listen to $source"
+goal = "Say what comes."
+conditions = [{ text = "The user ends it.", evidence = "statement", authority = "user" }]
+subscriptions = [{ source = "$source", topic = "$topic", mode = "$mode", prompt = "Read it." }]
+until = "$until"
+
+[[rule]]
 user = 'from the user: keep an eye on (?<what>.*)'
 not_called = "propose_duty"
 [[rule.call]]
@@ -302,6 +314,22 @@ fn a_subscription_wakes_its_duty_or_is_read_along() {
 }
 
 #[test]
+fn a_subscription_hears_nothing_after_its_last_instant() {
+    let desk = desk();
+    let hub = desk.source(SourceKind::Webhook, "hub");
+    let (_, loud) = desk.duty("until 2027-03-02T00:00:00Z subscribe to hub for x, wake");
+    let (_, quiet) = desk.duty("until 2027-03-02T00:00:00Z subscribe to hub for x, background");
+    let until = base::Timestamp::parse("2027-03-02T00:00:00Z").unwrap();
+    let heard = [until.minus_ms(1), until, until.plus_ms(1)].map(|at| {
+        desk.talk.clock.set(at);
+        let (event, item) = desk.comes(hub, found(&at.to_string(), None, Some("x"), "one"));
+        (desk.links(event.id), item.session)
+    });
+    let both = (vec![(loud, How::Subscription), (quiet, How::Subscription)], Some(loud));
+    assert_eq!(heard, [both.clone(), both, (vec![], None)]);
+}
+
+#[test]
 fn one_event_may_concern_several_matters_and_each_lane_reads_it_once() {
     let desk = desk();
     let hub = desk.source(SourceKind::Webhook, "hub");
@@ -496,6 +524,38 @@ fn a_polled_source_is_read_from_its_cursor_and_its_trouble_is_told_once() {
     assert_eq!(source().failures, 0, "the last look went well again");
     let open = desk.talk.read(store::fault::all_open);
     assert_eq!(open, []);
+}
+
+#[test]
+fn a_look_that_another_one_overtook_changes_nothing() {
+    let desk = desk();
+    let news = desk.source(SourceKind::Feed, "news");
+    let owner = desk.talk.device.owner;
+    let claim = || now(engine::watcher::claim(&desk.talk.cx, owner, news)).unwrap().unwrap();
+    // Two nodes set out for the same look.
+    let (slow, fast) = (claim(), claim());
+    let record = |before: &store::source::Source, look: Result<Look, String>| {
+        let before = before.clone();
+        let work = move |cx: &engine::Context, tx: &mut store::OwnerTx<'_, '_>| {
+            engine::watcher::record(cx, tx, &before, look)
+        };
+        now(desk.talk.cx.write(owner, work)).unwrap();
+    };
+    let look = |id: &str, cursor: &str| {
+        Ok(Look { items: vec![found(id, None, None, "entry")], cursor: cursor.into(), more: false })
+    };
+    let stands = || {
+        let source = desk.talk.read(move |tx, _| store::source::get(tx, news));
+        (source, desk.talk.read(store::event::unhandled))
+    };
+    record(&fast, look("b", "2"));
+    let after = stands();
+    assert_eq!((after.0.cursor.as_deref(), after.1), (Some("2"), 1));
+    desk.talk.clock.advance_ms(1_000);
+    for late in [look("a", "1"), Err("the server does not answer".into())] {
+        record(&slow, late);
+        assert_eq!(stands(), after, "the cursor never goes back");
+    }
 }
 
 #[test]

@@ -196,6 +196,44 @@ fn an_address_counts_if_the_user_wrote_it_and_not_if_a_letter_did() {
 }
 
 #[test]
+fn what_was_issued_counts_for_thirty_days() {
+    let desk = desk();
+    let main = desk.talk.main;
+    let id = || vec![("offer".to_owned(), "O-1".to_owned())];
+    desk.talk.world.tool("shop.search", FakeTool { issues: id(), ..FakeTool::default() });
+    let objects = vec![("offer".to_owned(), "offer".to_owned())];
+    desk.talk.world.tool("shop.read", FakeTool { objects, ..FakeTool::default() });
+    let url = "https://mine.example/a";
+    let ask = |text: &str, calls: &[(&str, serde_json::Value)]| {
+        desk.talk.say(text);
+        let call = |(name, arguments): &(&str, serde_json::Value)| {
+            ("call_tool", serde_json::json!({"name": name, "arguments": arguments}))
+        };
+        with_calls(&desk, main, calls.iter().map(call).collect());
+    };
+    let both = [
+        ("shop.read", serde_json::json!({"offer": "O-1"})),
+        ("web.fetch_page", serde_json::json!({"url": url})),
+    ];
+    let called = || {
+        let calls = desk.talk.world.calls();
+        calls.into_iter().map(|(tool, _)| tool).collect::<Vec<_>>()
+    };
+    ask("look", &both);
+    assert_eq!(called(), [] as [&str; 0], "nobody issued them");
+    let ends = base::Clock::now(desk.talk.clock.as_ref()).plus_ms(30 * 24 * 3_600_000);
+    ask(&format!("look at {url}"), &[("shop.search", serde_json::json!({}))]);
+    // Two calls of one turn, ten milliseconds apart.
+    desk.talk.clock.set(ends.minus_ms(11));
+    ask("look", &both);
+    let read = ["shop.search", "shop.read", "web.fetch_page"];
+    assert_eq!(called(), read);
+    desk.talk.clock.set(ends);
+    ask("look", &both);
+    assert_eq!(called(), read, "their time is over");
+}
+
+#[test]
 fn there_is_no_way_round_a_broken_connector() {
     let desk = desk();
     let broken = FakeTool { broken: true, ..FakeTool::default() };
