@@ -182,6 +182,15 @@ fn a_run_settles_the_messages_it_has_read_and_never_a_newer_one() {
     assert_eq!(room.placed().iter().map(|hold| hold.id).collect::<Vec<_>>(), [newer]);
     room.talk.turn();
     assert_eq!((room.placed().len(), room.pauses().len()), (0, 1));
+    // Nor one that the stop check would let go: only who read it can say what it meant.
+    room.talk.say("harmless");
+    let work = room.talk.claim().unwrap();
+    room.talk.clock.advance_ms(1);
+    room.talk.say("the red ones, I mean");
+    let newer = room.placed()[1].id;
+    room.talk.run(work);
+    assert_eq!(room.placed().iter().map(|hold| hold.id).collect::<Vec<_>>(), [newer]);
+    assert_eq!(room.get(newer), (HoldState::Placed, None));
 }
 
 #[test]
@@ -225,6 +234,24 @@ fn the_user_pauses_one_duty_or_everything_without_any_model() {
     let stopped = [room.talk.system_stop(true), room.talk.system_stop(true)];
     assert_eq!(stopped, [true, false]);
     assert!(room.talk.read(|tx, _| store::hold::is_stopped(tx)));
+}
+
+#[test]
+fn a_duty_that_is_paused_while_everything_is_stays_so_when_the_rest_goes_on() {
+    let room = room();
+    room.talk.say("watch prices");
+    room.talk.turn();
+    room.talk.confirm();
+    let duty = room.talk.read(|tx, owner| store::duty::all(tx, owner, 1)).remove(0).id;
+    for scope in [None, Some(duty), None, Some(duty)] {
+        room.by_user(move |cx, tx, device| control::pause(cx, tx, device, scope));
+        room.talk.clock.advance_ms(1);
+    }
+    let scopes = |room: &Room| room.pauses().iter().map(|pause| pause.duty).collect::<Vec<_>>();
+    assert_eq!(scopes(&room), [None, Some(duty)], "each once");
+    let everything = room.pauses()[0].id;
+    let lifted = room.by_user(move |_, tx, device| control::lift(tx, device, everything));
+    assert_eq!((lifted, scopes(&room)), (Changed::Done, vec![Some(duty)]));
 }
 
 #[test]

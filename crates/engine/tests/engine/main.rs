@@ -14,6 +14,7 @@ mod outside;
 mod pump;
 mod reach;
 mod settings;
+mod shout;
 mod support;
 mod versions;
 mod worker;

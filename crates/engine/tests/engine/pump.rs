@@ -4,13 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use base::{IdSource, Limits, SystemClock};
+use domain::state::WorkItemState;
 use engine::pump::{self, Hints};
-use engine::{Context, setup};
+use engine::{Context, control, setup};
 use model::{Asking, ChatModel, Prices, Request, Script, ScriptedModel};
 use store::device::Device;
+use store::source::SourceKind;
 use store::{Database, Store};
 use testkit::stores::TempFolder;
 use tokio::sync::watch;
+
+use crate::outside::{desk, found};
 
 const SCRIPT: &str = r#"
 name = "pump"
@@ -164,6 +168,31 @@ async fn a_session_that_cannot_be_claimed_is_put_off_and_told_once() {
     assert!(notices[0].contains("cannot be worked on"), "{notices:?}");
     let faults = cx.store.read(move |tx| store::fault::all_open(tx, owner)).await.unwrap();
     assert_eq!(faults, [], "closed by the run that worked");
+    stop.send_replace(true);
+    pump.await.unwrap();
+}
+
+#[tokio::test]
+async fn while_the_operator_has_stopped_everything_only_a_person_is_answered() {
+    let mut desk = desk();
+    desk.talk.cx.limits.tick_ms = 1;
+    let hub = desk.source(SourceKind::Webhook, "hub");
+    desk.duty("subscribe to hub for x, wake");
+    let (event, _) = desk.comes(hub, found("1", None, Some("x"), "one"));
+    desk.talk.clock.advance_ms(2_000);
+    let (cx, device) = (desk.talk.cx.clone(), desk.talk.device.clone());
+    control::system_stop(&cx, true).await.unwrap();
+    desk.talk.say("are you there?");
+    let answered = |said: &[store::message::Entry]| {
+        said.iter().filter(|e| e.kind == "user").all(|e| e.state == "handled")
+    };
+    let (stop, stopped) = watch::channel(false);
+    let pump = tokio::spawn(pump::run(cx.clone(), Arc::new(Hints::default()), stopped));
+    until(&cx, &device, answered).await;
+    // Both lanes could be claimed, and both were looked at together.
+    assert_eq!(desk.look(event.id).1.state, WorkItemState::Pending);
+    control::system_stop(&cx, false).await.unwrap();
+    until(&cx, &device, |said| said.iter().any(|e| e.text == "something came")).await;
     stop.send_replace(true);
     pump.await.unwrap();
 }

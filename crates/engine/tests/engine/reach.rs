@@ -3,6 +3,7 @@
 
 use crate::outside::{Desk, desk, found};
 use crate::support::now;
+use base::SessionId;
 use domain::event::Trust;
 use domain::state::{WaitState, WorkItemState};
 use engine::intake::Receipt;
@@ -11,9 +12,14 @@ use model::{Answer, Finish, ToolCall};
 use store::source::SourceKind;
 use testkit::world::FakeTool;
 
-/// A turn of a claimed run whose first answer has these calls.
-fn with_calls(desk: &Desk, calls: Vec<(&str, serde_json::Value)>) -> Vec<String> {
-    let mut work = desk.talk.claim().unwrap();
+/// A turn of a lane whose first answer has these calls; gives what each tool said.
+pub fn with_calls(
+    desk: &Desk,
+    lane: SessionId,
+    calls: Vec<(&str, serde_json::Value)>,
+) -> Vec<String> {
+    let owner = desk.talk.device.owner;
+    let mut work = now(engine::worker::claim(&desk.talk.cx, owner, lane)).unwrap().unwrap();
     let engine::worker::Action::Ask(request) = engine::worker::next(&desk.talk.cx, &work) else {
         panic!("a question")
     };
@@ -47,17 +53,7 @@ fn a_run_gives_up_only_what_its_own_lane_waits_for() {
     let wait = desk.talk.read(move |tx, _| store::wait::open(tx, main, 9)).remove(0).id;
     desk.comes(hub, found("1", None, Some("x"), "give it up"));
     desk.talk.clock.advance_ms(2_000);
-    let owner = desk.talk.device.owner;
-    let mut work = now(engine::worker::claim(&desk.talk.cx, owner, lane)).unwrap().unwrap();
-    let engine::worker::Action::Ask(request) = engine::worker::next(&desk.talk.cx, &work) else {
-        panic!("a question")
-    };
-    let arguments = serde_json::json!({"wait": wait}).to_string();
-    let calls = vec![ToolCall { id: "c".into(), name: "cancel_wait".into(), arguments }];
-    let answer = Answer::new(None, calls, Finish::ToolCalls);
-    let digest = request.digest();
-    now(engine::worker::record_answer(&desk.talk.cx, &mut work, digest, answer)).unwrap();
-    desk.talk.run(work);
+    with_calls(&desk, lane, vec![("cancel_wait", serde_json::json!({"wait": wait}))]);
     let state = desk.talk.read(move |tx, _| store::wait::get(tx, wait)).state;
     assert_eq!(state, WaitState::Open);
 }
@@ -72,7 +68,7 @@ fn what_outside_said_keeps_its_trust_when_a_record_repeats_it() {
     assert!(matches!(desk.deliver(hub, said), Some(Receipt::New { .. })));
     let wait =
         serde_json::json!({"kind": "webhook", "key": "hub:k", "due_at": "2027-04-01T00:00:00Z"});
-    let texts = with_calls(&desk, vec![("register_wait", wait)]);
+    let texts = with_calls(&desk, desk.talk.main, vec![("register_wait", wait)]);
     assert!(texts.iter().any(|text| text.contains("is met already")), "{texts:?}");
     let main = desk.talk.main;
     let trusts = desk.talk.read(move |tx, _| {
@@ -99,7 +95,7 @@ fn a_judgement_rests_on_an_event_of_its_own_owner() {
         "matter": "x", "event": event, "stands": "open", "part": "informed", "step": "none",
         "due_at": "2027-04-01T00:00:00Z",
     });
-    let texts = with_calls(&desk, vec![("note_situation", note)]);
+    let texts = with_calls(&desk, desk.talk.main, vec![("note_situation", note)]);
     assert!(texts.iter().any(|text| text.contains("Not noted: there is no event")), "{texts:?}");
     assert_eq!(desk.talk.read(|tx, owner| store::situation::latest(tx, owner, 9)), []);
 }
@@ -196,6 +192,44 @@ fn an_address_counts_if_the_user_wrote_it_and_not_if_a_letter_did() {
     desk.comes(hub, found("9", None, Some("x"), text));
     desk.turn(lane);
     assert_eq!(calls(&desk).len(), 2);
+}
+
+#[test]
+fn what_was_issued_counts_for_thirty_days() {
+    let desk = desk();
+    let main = desk.talk.main;
+    let id = || vec![("offer".to_owned(), "O-1".to_owned())];
+    desk.talk.world.tool("shop.search", FakeTool { issues: id(), ..FakeTool::default() });
+    let objects = vec![("offer".to_owned(), "offer".to_owned())];
+    desk.talk.world.tool("shop.read", FakeTool { objects, ..FakeTool::default() });
+    let url = "https://mine.example/a";
+    let ask = |text: &str, calls: &[(&str, serde_json::Value)]| {
+        desk.talk.say(text);
+        let call = |(name, arguments): &(&str, serde_json::Value)| {
+            ("call_tool", serde_json::json!({"name": name, "arguments": arguments}))
+        };
+        with_calls(&desk, main, calls.iter().map(call).collect());
+    };
+    let both = [
+        ("shop.read", serde_json::json!({"offer": "O-1"})),
+        ("web.fetch_page", serde_json::json!({"url": url})),
+    ];
+    let called = || {
+        let calls = desk.talk.world.calls();
+        calls.into_iter().map(|(tool, _)| tool).collect::<Vec<_>>()
+    };
+    ask("look", &both);
+    assert_eq!(called(), [] as [&str; 0], "nobody issued them");
+    let ends = base::Clock::now(desk.talk.clock.as_ref()).plus_ms(30 * 24 * 3_600_000);
+    ask(&format!("look at {url}"), &[("shop.search", serde_json::json!({}))]);
+    // Two calls of one turn, ten milliseconds apart.
+    desk.talk.clock.set(ends.minus_ms(11));
+    ask("look", &both);
+    let read = ["shop.search", "shop.read", "web.fetch_page"];
+    assert_eq!(called(), read);
+    desk.talk.clock.set(ends);
+    ask("look", &both);
+    assert_eq!(called(), read, "their time is over");
 }
 
 #[test]

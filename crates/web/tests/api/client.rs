@@ -44,6 +44,12 @@ impl Ask {
         self
     }
 
+    /// The same header once more.
+    pub fn also(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
     pub fn token(self, token: &str) -> Self {
         self.header("authorization", format!("Bearer {token}"))
     }

@@ -126,6 +126,10 @@ fn what_is_refused_is_counted_and_nothing_else_of_it_is_kept() {
         ("an old time", signed(&source, SECRET, "msg_1", old, PAID), 401),
         ("no time", good().header("webhook-timestamp", "noon"), 400),
         ("no id", good().header("webhook-id", ""), 400),
+        // A proxy before us and this program could each believe another of the two.
+        ("two ids", good().also("webhook-id", "msg_2"), 400),
+        ("two times", good().also("webhook-timestamp", "1"), 400),
+        ("two signatures", good().also("webhook-signature", "v1,AAAA"), 400),
         ("no JSON", signed(&source, SECRET, "msg_1", now, "paid"), 400),
         ("a list", signed(&source, SECRET, "msg_1", now, "[]"), 400),
         ("no UTF-8", good().raw(vec![0xff, 0xfe]), 401),
