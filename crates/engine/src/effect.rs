@@ -135,6 +135,7 @@ pub(crate) fn ask(
         state: ApprovalState::Requested,
         decided_by: None,
         device: None,
+        decided_at: None,
         reason: None,
         moved_at: tx.now(),
     };

@@ -156,6 +156,7 @@ fn release(
         state: ApprovalState::Granted,
         decided_by: Some(policy),
         device: None,
+        decided_at: Some(tx.now()),
         reason: reviewed,
         moved_at: tx.now(),
     };

@@ -97,15 +97,29 @@ pub trait World: Send + Sync {
     /// The effect that a call would have; `None`: the tool only reads, or does not exist.
     fn intended(
         &self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-    ) -> Option<Result<Intended, String>>;
+        _tool: &str,
+        _arguments: &Map<String, Value>,
+    ) -> Option<Result<Intended, String>> {
+        None
+    }
     /// What the manifest says now of a tool with an effect.
-    fn spec(&self, tool: &str) -> Option<Spec>;
-    /// Sends what the permit names, once, before its time is over.
-    fn act<'a>(&'a self, permit: Permit, clock: &'a dyn Clock, limit: Duration) -> Slow<'a, Acted>;
+    fn spec(&self, _tool: &str) -> Option<Spec> {
+        None
+    }
+    /// Sends what the permit names, once, before its time is over. A world that only reads sends nothing.
+    fn act<'a>(
+        &'a self,
+        permit: Permit,
+        _clock: &'a dyn Clock,
+        _limit: Duration,
+    ) -> Slow<'a, Acted> {
+        let seen = Observation::NotSent(format!("there is no {}", permit.tool()));
+        Box::pin(async move { Acted { seen, answer: String::new(), issued: Vec::new() } })
+    }
     /// Looks up what became of an operation.
-    fn find<'a>(&'a self, tool: &'a str, operation: &'a str, limit: Duration) -> Slow<'a, Sight>;
+    fn find<'a>(&'a self, tool: &'a str, _operation: &'a str, _limit: Duration) -> Slow<'a, Sight> {
+        Box::pin(async move { Sight::Unreadable(format!("there is no {tool}")) })
+    }
     /// Looks at a polled source; a failure is a text with the remedy.
     fn look<'a>(
         &'a self,
@@ -195,33 +209,6 @@ impl World for Outside {
                 Err(error) => plain(error.to_string(), None),
             }
         })
-    }
-
-    fn intended(
-        &self,
-        _tool: &str,
-        _arguments: &Map<String, Value>,
-    ) -> Option<Result<Intended, String>> {
-        None
-    }
-
-    fn spec(&self, _tool: &str) -> Option<Spec> {
-        None
-    }
-
-    fn act<'a>(
-        &'a self,
-        permit: Permit,
-        _clock: &'a dyn Clock,
-        _limit: Duration,
-    ) -> Slow<'a, Acted> {
-        drop(permit);
-        let seen = Observation::NotSent("no connector".into());
-        Box::pin(async move { Acted { seen, answer: String::new(), issued: Vec::new() } })
-    }
-
-    fn find<'a>(&'a self, _tool: &'a str, _op: &'a str, _limit: Duration) -> Slow<'a, Sight> {
-        Box::pin(async move { Sight::Unreadable("no connector".into()) })
     }
 
     fn look<'a>(

@@ -37,6 +37,8 @@ record! {
         pub decided_by: Option<PrincipalId>,
         /// From which device.
         pub device: Option<DeviceId>,
+        /// When somebody decided.
+        pub decided_at: Option<Timestamp>,
         /// Why not, in the person's words.
         pub reason: Option<String>,
         /// When its state last moved.
@@ -49,8 +51,16 @@ statements! { "approval":
     BY_ID = hot select Approval, "WHERE id = $1";
     OF_ACTION = hot select Approval, "WHERE action = $1 ORDER BY created_at, id";
     MOVE = hot "UPDATE approval SET state = $2, decided_by = COALESCE($3, decided_by),
-        device = COALESCE($4, device), reason = COALESCE($5, reason), moved_at = $6
-        WHERE id = $1 AND state = $7";
+        device = COALESCE($4, device), reason = COALESCE($5, reason), moved_at = $6,
+        decided_at = CASE WHEN $8 THEN $6 ELSE decided_at END WHERE id = $1 AND state = $7";
+    LOG = "SELECT a.tool, COUNT(*),
+          CAST(SUM(CASE WHEN p.state IN ('granted', 'consumed', 'voided') THEN 1 ELSE 0 END) AS BIGINT),
+          CAST(SUM(CASE WHEN p.state = 'denied' THEN 1 ELSE 0 END) AS BIGINT),
+          CAST(SUM(CASE WHEN p.state = 'expired' THEN 1 ELSE 0 END) AS BIGINT),
+          CAST(SUM(CASE WHEN p.state IN ('requested', 'cancelled') THEN 1 ELSE 0 END) AS BIGINT),
+          CAST(COALESCE(SUM(p.decided_at - p.created_at), 0) AS BIGINT)
+        FROM approval p JOIN action a ON a.id = p.action
+        WHERE p.owner = $1 AND p.rests_on IS NULL GROUP BY a.tool ORDER BY a.tool";
 }
 
 /// Adds a request, or what the policy released.
@@ -91,11 +101,49 @@ pub fn advance(
 ) -> Result<bool> {
     let now = tx.now();
     let by = tap.by;
-    let of = params![approval.id, to, by, tap.device, tap.reason, now, approval.state];
+    let decides = matches!(to, ApprovalState::Granted | ApprovalState::Denied);
+    let of = params![approval.id, to, by, tap.device, tap.reason, now, approval.state, decides];
     let moved = tx.run(&MOVE, of)? == 1;
     if moved {
         tx.changed(approval.id);
         tx.audit(by, to.word(), approval.id, Some(approval.digest));
     }
     Ok(moved)
+}
+
+/// How a person decided on the cards of one tool.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Decisions {
+    /// The tool: the class of the card.
+    pub tool: String,
+    /// Cards that were shown.
+    pub shown: i64,
+    /// Released.
+    pub approved: i64,
+    /// Refused.
+    pub refused: i64,
+    /// Nobody decided in time.
+    pub expired: i64,
+    /// Still open, or no longer wanted.
+    pub open: i64,
+    /// Seconds from the card to the decision, on average over those that were decided.
+    pub seconds: i64,
+}
+
+/// What the cards of each tool came to: a person who releases everything within a second no longer reads.
+pub fn decisions(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Vec<Decisions>> {
+    let read = |row: &crate::value::Row| -> Result<Decisions> {
+        let (approved, refused): (i64, i64) = (row.get(2)?, row.get(3)?);
+        let micros: i64 = row.get(6)?;
+        Ok(Decisions {
+            tool: row.get(0)?,
+            shown: row.get(1)?,
+            approved,
+            refused,
+            expired: row.get(4)?,
+            open: row.get(5)?,
+            seconds: micros / 1_000_000 / (approved + refused).max(1),
+        })
+    };
+    tx.rows(&LOG, params![owner])?.iter().map(read).collect()
 }

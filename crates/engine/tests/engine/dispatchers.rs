@@ -216,6 +216,7 @@ async fn intent(cx: &Context, device: &Device, session: base::SessionId, n: u32)
             state: ApprovalState::Granted,
             decided_by: Some(device.principal),
             device: Some(device.id),
+            decided_at: Some(now),
             reason: None,
             moved_at: now,
         };

@@ -648,11 +648,23 @@ fn the_person_refuses_takes_back_and_stops() {
     let room = Room::honest();
     let id = room.ask().id;
     room.stages();
+    room.talk.clock.advance_ms(9_000);
     let denied = room.tap(move |cx, tx, device| {
         control::deny(cx, tx, device, id, Some(" too\u{202e} dear ".into()))
     });
     assert_eq!((denied, room.state()), (Changed::Done, ActionState::Denied));
     assert_eq!(room.approvals(id)[0].reason.as_deref(), Some("too\\u{202e} dear"));
+    let log = room.talk.read(store::approval::decisions);
+    let one = store::approval::Decisions {
+        tool: "hotel.book".into(),
+        shown: 1,
+        approved: 0,
+        refused: 1,
+        expired: 0,
+        open: 0,
+        seconds: 9,
+    };
+    assert_eq!(log, [one]);
 
     let room = Room::honest();
     let id = room.ask().id;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use base::{IdSource, Limits, SystemClock};
 use domain::state::WorkItemState;
 use engine::pump::{self, Hints};
-use engine::{Context, control, setup};
+use engine::{Context, setup};
 use model::{Asking, ChatModel, Prices, Request, Script, ScriptedModel};
 use store::device::Device;
 use store::source::SourceKind;
@@ -181,7 +181,7 @@ async fn while_the_operator_has_stopped_everything_only_a_person_is_answered() {
     let (event, _) = desk.comes(hub, found("1", None, Some("x"), "one"));
     desk.talk.clock.advance_ms(2_000);
     let (cx, device) = (desk.talk.cx.clone(), desk.talk.device.clone());
-    control::system_stop(&cx, true).await.unwrap();
+    desk.talk.system_stop(true);
     desk.talk.say("are you there?");
     let answered = |said: &[store::message::Entry]| {
         said.iter().filter(|e| e.kind == "user").all(|e| e.state == "handled")
@@ -191,7 +191,7 @@ async fn while_the_operator_has_stopped_everything_only_a_person_is_answered() {
     until(&cx, &device, answered).await;
     // Both lanes could be claimed, and both were looked at together.
     assert_eq!(desk.look(event.id).1.state, WorkItemState::Pending);
-    control::system_stop(&cx, false).await.unwrap();
+    desk.talk.system_stop(false);
     until(&cx, &device, |said| said.iter().any(|e| e.text == "something came")).await;
     stop.send_replace(true);
     pump.await.unwrap();

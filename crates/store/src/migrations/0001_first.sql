@@ -610,12 +610,14 @@ CREATE TABLE approval (
   state TEXT NOT NULL,
   decided_by UUID,
   device UUID,
+  decided_at BIGINT,
   reason TEXT,
   moved_at BIGINT NOT NULL,
   CHECK (state NOT IN ('granted', 'denied', 'consumed') OR decided_by IS NOT NULL),
   CHECK (device IS NOT NULL OR rests_on IS NOT NULL OR state NOT IN ('granted', 'consumed'))
 );
 CREATE INDEX approval_action ON approval (action, created_at);
+CREATE INDEX approval_owner ON approval (owner);
 CREATE UNIQUE INDEX approval_open ON approval (action) WHERE state IN ('requested', 'granted');
 
 -- Each actual sending, on record before anything leaves.
