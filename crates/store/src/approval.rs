@@ -89,6 +89,10 @@ pub fn advance(
     to: ApprovalState,
     tap: Tap,
 ) -> Result<bool> {
+    // Staying is no move: what is used once would be used again.
+    if approval.state == to {
+        return Ok(false);
+    }
     let now = tx.now();
     let by = tap.by;
     let of = params![approval.id, to, by, tap.device, tap.reason, now, approval.state];
