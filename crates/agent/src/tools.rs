@@ -81,7 +81,8 @@ fn definition(name: &str) -> Value {
             &["name", "prompt", "when"],
         ),
         "propose_duty" => (
-            "Draft a duty for the person to confirm. It is not in force before they do.",
+            "Draft a duty, or a new version of one, for the person to confirm. It is not in force before \
+             they do.",
             propose_duty_properties(),
             &["title", "goal", "conditions"],
         ),
@@ -138,6 +139,7 @@ fn definition(name: &str) -> Value {
 fn propose_duty_properties() -> Value {
     let text = |description: &str| json!({"type": "string", "description": description});
     json!({
+        "duty": text("Only for a new version: the id of the duty that it changes."),
         "title": text("A few words, at most 80 characters."),
         "goal": text("What the person wants, in their own terms."),
         "conditions": {"type": "array", "minItems": 1, "items": {

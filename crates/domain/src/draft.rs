@@ -4,12 +4,14 @@
 //! user's tap carries their digest. Nothing here is in force before that. The frozen bytes hold the
 //! normal form: a rule written in plain words stands there as the program understood it.
 
+mod change;
 mod check;
 mod form;
 
 use base::{TimeError, Timestamp};
 use jiff::tz::TimeZone;
 
+pub use change::Change;
 pub use check::{Check, CheckError, Test, Verdict, check_verdict};
 use form::{DraftForm, WakeupForm};
 

@@ -181,6 +181,11 @@ pub enum Notice<'a> {
         /// The operation.
         what: &'a str,
     },
+    /// Facts from outside were taken into a new version of a duty.
+    Adopted {
+        /// What differs.
+        lines: &'a str,
+    },
     /// A state lasts too long.
     Stuck {
         /// What.
@@ -251,6 +256,12 @@ impl Notice<'_> {
                      do not send it again."
                 )
             }
+            Notice::Adopted { lines } => {
+                format!(
+                    "News from outside changed what this duty goes by: {lines}. What it may do is as \
+                     before. Tell me if that is wrong."
+                )
+            }
             Notice::Stuck { what, since } => {
                 format!(
                     "No progress since {since}: {what}. See \"adjutant doctor\" for what to do."
@@ -278,6 +289,7 @@ mod tests {
             Notice::Held { since: "Monday 2026-11-30 08:00" },
             Notice::IsItAStop { said: "wait" },
             Notice::BeingChecked { what: "hotel.book_hotel" },
+            Notice::Adopted { lines: "Goal: \"at nine\" becomes \"at ten\"" },
         ]
         .map(|notice| notice.text());
         let wanted = [
@@ -303,6 +315,8 @@ mod tests {
              tap under Now, or with \"adjutant hold\".",
             "Being checked: hotel.book_hotel. It was sent and no answer is certain yet. I look it up and \
              do not send it again.",
+            "News from outside changed what this duty goes by: Goal: \"at nine\" becomes \"at ten\". What \
+             it may do is as before. Tell me if that is wrong.",
         ];
         assert_eq!(said, wanted);
     }

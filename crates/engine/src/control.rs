@@ -5,34 +5,26 @@ mod duty;
 mod holds;
 mod settings;
 mod sources;
+mod version;
 
 use base::{DeviceId, Digest, ProposalId};
-use domain::draft::{Draft, Wakeup};
-use domain::effect::GrantDraft;
 use domain::event::{EventKind, Trust};
 use domain::schedule::zone;
-use domain::state::{
-    DutyState, GrantState, ProposalState, ScheduleState, SubscriptionState, TaskVersionState,
-};
+use domain::state::{DutyState, ProposalState};
 use store::device::Device;
-use store::duty::{Duty, TaskVersion};
-use store::event::NewBody;
-use store::grant::Grant;
 use store::proposal::{Proposal, ProposalKind};
-use store::schedule::Schedule;
-use store::session::SessionKind;
-use store::subscription::Subscription;
 use store::{OwnerTx, Result, StoreError};
 
+use crate::Context;
 use crate::intake::{Content, Incoming, accept};
-use crate::setup::{self, Offer, session};
-use crate::{Context, tools};
+use crate::setup::{self, Offer};
 
 pub use actions::{Statement, approve, deny, state, withdraw};
 pub use duty::{resume, stop};
 pub use holds::{lift, pause, promote, release, system_stop};
 pub use settings::{Settings, settings};
 pub use sources::{NewSource, SOURCE_MS, add_source, check_source_name, remove_source};
+pub(crate) use version::adopt;
 
 /// What came of a decision.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,25 +53,49 @@ pub fn confirm(
                 .into(),
         ));
     }
-    if let (ProposalKind::CloseDuty, Some(duty)) = (proposal.kind, proposal.duty) {
-        let duty = store::duty::get(tx, proposal.owner, duty)?;
-        let owed = actions::owed(tx, duty.session)?;
-        if !owed.is_empty() {
-            return Ok(Decided::Conflict(format!(
-                "It cannot be closed yet, since it still owes: {}. Settle or take these back first.",
-                owed.join("; ")
-            )));
-        }
+    if let Some(why) = impossible(tx, &proposal)? {
+        return Ok(Decided::Conflict(why));
     }
     let by = Some((device.principal, device.id));
     store::proposal::end(tx, &proposal, ProposalState::Confirmed, by)?;
     match (proposal.kind, proposal.duty) {
         (ProposalKind::CloseDuty, Some(duty)) => duty::close(tx, device, duty)?,
-        (ProposalKind::NewDuty, _) | (ProposalKind::CloseDuty, None) => {
-            start(cx, tx, device, &proposal)?;
+        (ProposalKind::ChangeDuty, Some(duty)) => version::change(cx, tx, device, &proposal, duty)?,
+        (ProposalKind::NewDuty | ProposalKind::ChangeDuty | ProposalKind::CloseDuty, _) => {
+            version::start(cx, tx, device, &proposal)?;
         }
     }
     decided(cx, tx, &proposal)
+}
+
+/// Why what was proposed cannot be confirmed as things stand now.
+fn impossible(tx: &mut OwnerTx<'_, '_>, proposal: &Proposal) -> Result<Option<String>> {
+    let Some(duty) = proposal.duty else { return Ok(None) };
+    let duty = store::duty::get(tx, proposal.owner, duty)?;
+    match proposal.kind {
+        ProposalKind::NewDuty => Ok(None),
+        ProposalKind::ChangeDuty => {
+            let version = store::duty::version(tx, duty.id)?;
+            let over = !matches!(duty.state, DutyState::Active | DutyState::CloseProposed);
+            if over || version.created_at > proposal.created_at {
+                return Ok(Some(
+                    "This was drafted for a version of the duty that is no longer in force. Ask for the \
+                     change again."
+                        .into(),
+                ));
+            }
+            Ok(None)
+        }
+        ProposalKind::CloseDuty => {
+            let owed = actions::owed(tx, duty.session)?;
+            Ok((!owed.is_empty()).then(|| {
+                let owed = owed.join("; ");
+                format!(
+                    "It cannot be closed yet, since it still owes: {owed}. Settle or take these back first."
+                )
+            }))
+        }
+    }
 }
 
 /// The user says no.
@@ -96,7 +112,7 @@ pub fn decline(
     };
     let by = Some((device.principal, device.id));
     store::proposal::end(tx, &proposal, ProposalState::Declined, by)?;
-    if let Some(duty) = proposal.duty {
+    if let (ProposalKind::CloseDuty, Some(duty)) = (proposal.kind, proposal.duty) {
         let duty = store::duty::get(tx, owner, duty)?;
         if duty.state == DutyState::CloseProposed {
             store::duty::advance(tx, &duty, DutyState::Active, Some(device.principal))?;
@@ -148,178 +164,6 @@ fn decided(cx: &Context, tx: &mut OwnerTx<'_, '_>, proposal: &Proposal) -> Resul
     };
     accept(cx, tx, incoming)?;
     Ok(Decided::Done(Box::new(now)))
-}
-
-/// Turns a confirmed draft into a duty with its first version, its lane and its schedules.
-fn start(
-    cx: &Context,
-    tx: &mut OwnerTx<'_, '_>,
-    device: &Device,
-    proposal: &Proposal,
-) -> Result<()> {
-    let corrupt = |e: String| StoreError::Corrupt(format!("proposal {}: {e}", proposal.id));
-    let bytes = store::event::body(tx, proposal.content)?.unwrap_or_default();
-    let draft: Draft = serde_json::from_slice(&bytes).map_err(|e| corrupt(e.to_string()))?;
-    let until_at = draft.until_at().map_err(|e| corrupt(e.to_string()))?;
-    let (owner, now) = (tx.owner(), tx.now());
-    let lane = session(cx.id(), owner, SessionKind::Duty, now);
-    let duty = Duty {
-        id: cx.id(),
-        owner,
-        agent: lane.agent.clone(),
-        session: lane.id,
-        state: DutyState::Active,
-        proposal: proposal.id,
-        created_at: now,
-        moved_at: now,
-    };
-    let version = TaskVersion {
-        id: cx.id(),
-        owner,
-        duty: duty.id,
-        n: 1,
-        state: TaskVersionState::Current,
-        content: proposal.content,
-        digest: proposal.digest,
-        conditions: u32::try_from(draft.conditions.len()).unwrap_or(u32::MAX),
-        until_at,
-        confirmed_by: device.principal,
-        created_at: now,
-        moved_at: now,
-    };
-    store::session::insert(tx, &lane)?;
-    store::duty::insert(tx, &duty, &version)?;
-    for wakeup in &draft.schedules {
-        schedule(cx, tx, proposal, &version, &duty, wakeup)?;
-    }
-    subscribe(cx, tx, proposal, &duty, &version, &draft)?;
-    for wanted in &draft.grants {
-        grant(cx, tx, &version, wanted)?;
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    tools::of_delegation(cx, tx, (lane.id, version.id, proposal.run), &text)
-}
-
-/// Makes one of the draft's schedules.
-fn schedule(
-    cx: &Context,
-    tx: &mut OwnerTx<'_, '_>,
-    proposal: &Proposal,
-    version: &TaskVersion,
-    duty: &Duty,
-    wakeup: &Wakeup,
-) -> Result<()> {
-    let corrupt = |e: String| StoreError::Corrupt(format!("proposal {}: {e}", proposal.id));
-    let now = tx.now();
-    let next_slot =
-        wakeup.rule.next_after(&zone_of(tx)?, now).map_err(|e| corrupt(e.to_string()))?;
-    let prompt = text_body(cx, proposal, wakeup.prompt.clone());
-    let check = match &wakeup.check {
-        None => None,
-        Some(check) => {
-            let text = serde_json::to_string(check).map_err(|e| corrupt(e.to_string()))?;
-            Some(text_body(cx, proposal, text))
-        }
-    };
-    let schedule = Schedule {
-        id: cx.id(),
-        owner: duty.owner,
-        duty: duty.id,
-        task_version: version.id,
-        session: duty.session,
-        rule: serde_json::to_string(&wakeup.rule).map_err(|e| corrupt(e.to_string()))?,
-        prompt: prompt.id,
-        run_missed: wakeup.run_missed,
-        check_spec: check.as_ref().map(|check| check.id),
-        check_last: None,
-        next_slot,
-        last_slot: None,
-        last_late: false,
-        until_at: version.until_at,
-        state: ScheduleState::Active,
-        created_at: now,
-        moved_at: now,
-    };
-    store::event::put_body(tx, prompt)?;
-    if let Some(check) = check {
-        store::event::put_body(tx, check)?;
-    }
-    store::schedule::insert(tx, &schedule)
-}
-
-/// Makes the draft's subscriptions. A source that is gone by now is left out: nothing comes from it.
-fn subscribe(
-    cx: &Context,
-    tx: &mut OwnerTx<'_, '_>,
-    proposal: &Proposal,
-    duty: &Duty,
-    version: &TaskVersion,
-    draft: &Draft,
-) -> Result<()> {
-    for wanted in &draft.subscriptions {
-        let Some(source) = store::source::by_name(tx, duty.owner, &wanted.source)? else {
-            tracing::warn!(source = wanted.source, "the source of a subscription was removed");
-            continue;
-        };
-        let prompt = text_body(cx, proposal, wanted.prompt.clone());
-        let subscription = Subscription {
-            id: cx.id(),
-            owner: duty.owner,
-            duty: duty.id,
-            task_version: version.id,
-            session: duty.session,
-            source: source.id,
-            topic: wanted.topic.clone(),
-            mode: wanted.mode,
-            prompt: prompt.id,
-            until_at: version.until_at,
-            state: SubscriptionState::Active,
-            created_at: tx.now(),
-            moved_at: tx.now(),
-        };
-        store::event::put_body(tx, prompt)?;
-        store::subscription::insert(tx, &subscription)?;
-    }
-    Ok(())
-}
-
-/// Makes one of the draft's grants: in force from this tap on, and never before (DEL-26).
-fn grant(
-    cx: &Context,
-    tx: &mut OwnerTx<'_, '_>,
-    version: &TaskVersion,
-    wanted: &GrantDraft,
-) -> Result<()> {
-    let corrupt = |e: String| StoreError::Corrupt(format!("grant of {}: {e}", version.id));
-    let limit = |text: Option<&str>| wanted.limit(text).map_err(|e| corrupt(e.to_string()));
-    let (each, total) = (limit(wanted.each.as_deref())?, limit(wanted.total.as_deref())?);
-    let grant = Grant {
-        id: cx.id(),
-        owner: version.owner,
-        duty: version.duty,
-        task_version: version.id,
-        tool: wanted.tool.clone(),
-        times: i64::from(wanted.times),
-        currency: wanted.currency.filter(|_| total.is_some()),
-        each_minor: each.map(|each| each.minor),
-        total_minor: total.map(|total| total.minor),
-        recipients: serde_json::Value::from(wanted.to.clone()).to_string(),
-        until_at: version.until_at,
-        state: GrantState::Active,
-        reserved_count: 0,
-        reserved_minor: 0,
-        spent_count: 0,
-        spent_minor: 0,
-        confirmed_by: version.confirmed_by,
-        created_at: tx.now(),
-        moved_at: tx.now(),
-    };
-    store::grant::insert(tx, &grant)
-}
-
-/// A text that the user confirmed.
-fn text_body(cx: &Context, proposal: &Proposal, text: String) -> NewBody {
-    NewBody::text(cx.id(), text, format!("proposal:{}", proposal.id), Trust::User)
 }
 
 /// The owner's zone.

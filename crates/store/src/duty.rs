@@ -8,7 +8,7 @@ use domain::state::{DutyState, TaskVersionState};
 use crate::error::{Result, StoreError};
 use crate::sql::statements;
 use crate::tx::{OwnerTx, Tx};
-use crate::value::{params, record};
+use crate::value::{params, record, words};
 
 record! {
     /// A whole delegation.
@@ -29,6 +29,16 @@ record! {
         pub created_at: Timestamp,
         /// When its state last moved.
         pub moved_at: Timestamp,
+    }
+}
+
+words! {
+    /// By whose wish a version came.
+    pub enum Origin {
+        /// The user's.
+        User = "user",
+        /// An event of outside, which may change facts only (DEL-22).
+        External = "external",
     }
 }
 
@@ -53,6 +63,8 @@ record! {
         pub conditions: u32,
         /// When it ends by itself.
         pub until_at: Option<Timestamp>,
+        /// By whose wish.
+        pub origin: Origin,
         /// Who confirmed it.
         pub confirmed_by: PrincipalId,
         /// When.
@@ -84,6 +96,15 @@ pub fn insert(tx: &mut OwnerTx<'_, '_>, duty: &Duty, version: &TaskVersion) -> R
     tx.insert(&INSERT_VERSION, version)?;
     tx.changed(duty.id);
     tx.audit(Some(version.confirmed_by), "confirm", version.id, Some(version.digest));
+    Ok(())
+}
+
+/// Puts a new version in the place of the one in force.
+pub fn renew(tx: &mut OwnerTx<'_, '_>, version: &TaskVersion, old: TaskVersionId) -> Result<()> {
+    advance_version(tx, old, TaskVersionState::Superseded)?;
+    tx.insert(&INSERT_VERSION, version)?;
+    tx.changed(version.id);
+    tx.audit(Some(version.confirmed_by), "renew", version.id, Some(version.digest));
     Ok(())
 }
 

@@ -13,6 +13,8 @@ words! {
     pub enum ProposalKind {
         /// Makes a duty.
         NewDuty = "new_duty",
+        /// Makes a new version of one.
+        ChangeDuty = "change_duty",
         /// Closes one.
         CloseDuty = "close_duty",
     }
@@ -33,7 +35,7 @@ record! {
         pub call_id: String,
         /// What confirming it does.
         pub kind: ProposalKind,
-        /// The duty to close.
+        /// The duty to change or close.
         pub duty: Option<DutyId>,
         /// The frozen content.
         pub content: BodyId,

@@ -223,18 +223,19 @@ pub(super) fn owed(tx: &mut OwnerTx<'_, '_>, session: base::SessionId) -> Result
     Ok(store::action::open(tx, session)?.iter().map(line).collect())
 }
 
-/// Ends everything of a lane that has not been sent: its duty ends or is stopped.
-pub(super) fn drop_pending(
+/// Ends everything of a lane that has not been sent, as `to` where nobody had admitted it yet: its duty is
+/// stopped, or a newer version is in force. What was sent goes on being reconciled (DEL-21).
+pub(super) fn drop_unsent(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     session: base::SessionId,
-    device: &Device,
+    to: ActionState,
+    why: &str,
+    by: Option<base::PrincipalId>,
 ) -> Result<()> {
     for mut action in store::action::open(tx, session)? {
         let to = match action.state {
-            ActionState::Proposed | ActionState::AwaitingApproval | ActionState::Authorized => {
-                ActionState::Withdrawn
-            }
+            ActionState::Proposed | ActionState::AwaitingApproval | ActionState::Authorized => to,
             ActionState::Admitted => ActionState::Cancelled,
             ActionState::Dispatched
             | ActionState::Unknown
@@ -248,7 +249,7 @@ pub(super) fn drop_pending(
             | ActionState::Cancelled
             | ActionState::Abandoned => continue,
         };
-        drop_action(cx, tx, &mut action, to, "its duty was stopped", Some(device.principal))?;
+        drop_action(cx, tx, &mut action, to, why, by)?;
     }
     Ok(())
 }

@@ -3,13 +3,14 @@
 use base::DutyId;
 use domain::schedule::Rule;
 use domain::state::{
-    DutyState, ProposalState, ScheduleState, SubscriptionState, TaskVersionState, WaitState,
+    ActionState, DutyState, ProposalState, ScheduleState, SubscriptionState, TaskVersionState,
+    WaitState,
 };
 use store::device::Device;
 use store::duty::Duty;
 use store::{OwnerTx, Result, StoreError};
 
-use super::actions::drop_pending;
+use super::actions::drop_unsent;
 use super::{Changed, zone_of};
 use crate::Context;
 
@@ -23,10 +24,12 @@ pub(super) fn close(tx: &mut OwnerTx<'_, '_>, device: &Device, id: DutyId) -> Re
     for grant in store::grant::active(tx, id)? {
         store::grant::end(tx, grant.id, Some(device.principal))?;
     }
+    end_waits(tx, &duty)?;
     end_wakeups(tx, &duty, ScheduleState::Closed)
 }
 
-fn end_wakeups(tx: &mut OwnerTx<'_, '_>, duty: &Duty, to: ScheduleState) -> Result<()> {
+/// Ends or pauses what wakes a duty. Its waits end with it, but not with one of its versions.
+pub(super) fn end_wakeups(tx: &mut OwnerTx<'_, '_>, duty: &Duty, to: ScheduleState) -> Result<()> {
     for schedule in store::schedule::of_duty(tx, duty.id)? {
         if matches!(schedule.state, ScheduleState::Active | ScheduleState::Paused) {
             store::schedule::advance(tx, schedule.id, to, schedule.next_slot)?;
@@ -43,6 +46,10 @@ fn end_wakeups(tx: &mut OwnerTx<'_, '_>, duty: &Duty, to: ScheduleState) -> Resu
             store::subscription::advance(tx, subscription.id, heard)?;
         }
     }
+    Ok(())
+}
+
+fn end_waits(tx: &mut OwnerTx<'_, '_>, duty: &Duty) -> Result<()> {
     for wait in store::wait::open(tx, duty.session, i64::MAX)? {
         store::wait::end(tx, wait.id, WaitState::Cancelled, None)?;
     }
@@ -67,7 +74,9 @@ pub fn stop(
             if let Some(closing) = store::proposal::closing(tx, id)? {
                 store::proposal::end(tx, &closing, ProposalState::Withdrawn, None)?;
             }
-            drop_pending(cx, tx, duty.session, device)?;
+            let (why, by) = ("its duty was stopped", Some(device.principal));
+            drop_unsent(cx, tx, duty.session, ActionState::Withdrawn, why, by)?;
+            end_waits(tx, &duty)?;
             end_wakeups(tx, &duty, ScheduleState::Paused)?;
             Ok(Changed::Done)
         }

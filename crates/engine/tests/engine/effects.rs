@@ -38,6 +38,35 @@ schedules = [{ when = "daily 09:00", prompt = "Look for a room." }]
 grants = [{ tool = "hotel.book", times = "$times:number", currency = "HKD", each = "$each", total = "$total" }]
 
 [[rule]]
+user = 'from the user: change (?<duty>\S+) to at most (?<total>\S+) in all'
+not_called = "propose_duty"
+[[rule.call]]
+tool = "propose_duty"
+[rule.call.arguments]
+duty = "$duty"
+title = "A room"
+goal = "A room is booked."
+conditions = [{ text = "A room is booked.", evidence = "receipt", authority = "hotel" }]
+schedules = [{ when = "daily 09:00", prompt = "Look for a room." }]
+grants = [{ tool = "hotel.book", times = 3, currency = "HKD", total = "$total" }]
+
+[[rule]]
+about = "Somebody outside says that something moved: the duty's words, and once more than those."
+user = 'schedule of duty (?<duty>\S+) '
+tool = { name = "hotel.search", result = 'moved: (?<goal>[^;]*); (?<until>\S+)' }
+not_called = "propose_duty"
+[[rule.call]]
+tool = "propose_duty"
+[rule.call.arguments]
+duty = "$duty"
+title = "A room"
+goal = "$goal"
+conditions = [{ text = "A room is booked.", evidence = "receipt", authority = "hotel" }]
+schedules = [{ when = "daily 09:00", prompt = "Look for a room." }]
+grants = [{ tool = "hotel.book", times = 3, currency = "HKD", each = "3000.00", total = "8200.00" }]
+until = "$until"
+
+[[rule]]
 user = '(Look for a room|from the user: book)'
 not_called = "hotel.search"
 call = [{ tool = "call_tool", arguments = { name = "hotel.search", arguments = {} } }]
@@ -49,8 +78,8 @@ call = [{ tool = "call_tool", arguments = { name = "hotel.book", arguments = { q
 "#;
 
 /// A room that costs HKD 2 600.00.
-struct Room {
-    talk: Talk,
+pub struct Room {
+    pub talk: Talk,
     _folder: TempFolder,
 }
 
@@ -74,7 +103,7 @@ fn spec(can_look_up: bool) -> Spec {
 }
 
 impl Room {
-    fn with(seen: &[Observation], sights: &[Sight], can_look_up: bool) -> Room {
+    pub fn with(seen: &[Observation], sights: &[Sight], can_look_up: bool) -> Room {
         let folder = TempFolder::new();
         let file = folder.path().join("adjutant.db");
         let talk = Talk::open(file, start(), 3, SCRIPT, Limits::default());
@@ -93,7 +122,7 @@ impl Room {
         Room { talk, _folder: folder }
     }
 
-    fn honest() -> Room {
+    pub fn honest() -> Room {
         let there = Sight::Found { receipt: "C-1".into(), ended: false };
         Room::with(&[Observation::Receipt("C-1".into())], &[there], true)
     }
@@ -106,7 +135,7 @@ impl Room {
     }
 
     /// Has a duty with a grant confirmed, and runs its first slot.
-    fn duty(&self, limits: &str) -> (DutyId, SessionId) {
+    pub fn duty(&self, limits: &str) -> (DutyId, SessionId) {
         self.talk.say(&format!("keep a room, at most {limits}"));
         self.talk.turn();
         self.talk.confirm();
@@ -115,7 +144,7 @@ impl Room {
         (duty.id, duty.session)
     }
 
-    fn slot(&self, session: SessionId) {
+    pub fn slot(&self, session: SessionId) {
         self.talk.clock.advance_ms(24 * 3_600_000);
         now(engine::timer::pass(&self.talk.cx)).unwrap();
         now(engine::router::pass(&self.talk.cx)).unwrap();
@@ -124,11 +153,11 @@ impl Room {
         self.talk.run(work);
     }
 
-    fn actions(&self) -> Vec<Action> {
+    pub fn actions(&self) -> Vec<Action> {
         self.talk.read(|tx, owner| store::action::all(tx, owner, 100))
     }
 
-    fn only(&self) -> Action {
+    pub fn only(&self) -> Action {
         let mut actions = self.actions();
         assert_eq!(actions.len(), 1);
         actions.remove(0)
@@ -143,7 +172,7 @@ impl Room {
     }
 
     /// One pass of every stage of the path.
-    fn stages(&self) {
+    pub fn stages(&self) {
         let cx = &self.talk.cx;
         now(review::pass(cx)).unwrap();
         now(admission::pass(cx)).unwrap();
@@ -151,12 +180,12 @@ impl Room {
         now(reconciler::pass(cx)).unwrap();
     }
 
-    fn after_ms(&self, ms: u64) {
+    pub fn after_ms(&self, ms: u64) {
         self.talk.clock.advance_ms(ms);
         self.stages();
     }
 
-    fn tap<T: Send + 'static>(
+    pub fn tap<T: Send + 'static>(
         &self,
         work: impl FnOnce(
             &engine::Context,

@@ -14,5 +14,6 @@ mod pump;
 mod reach;
 mod settings;
 mod support;
+mod versions;
 mod worker;
 mod year;

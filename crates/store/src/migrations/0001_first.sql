@@ -303,6 +303,8 @@ CREATE TABLE task_version (
   digest BYTEA NOT NULL,
   conditions BIGINT NOT NULL CHECK (conditions >= 1),
   until_at BIGINT,
+  -- By the user's wish, or adopted from an event of outside, which may change facts only (DEL-22).
+  origin TEXT NOT NULL CHECK (origin IN ('user', 'external')),
   confirmed_by UUID NOT NULL,
   created_at BIGINT NOT NULL,
   moved_at BIGINT NOT NULL
@@ -487,7 +489,7 @@ CREATE TABLE proposal (
   session UUID NOT NULL,
   run UUID NOT NULL,
   call_id TEXT COLLATE "C" NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('new_duty', 'close_duty')),
+  kind TEXT NOT NULL CHECK (kind IN ('new_duty', 'change_duty', 'close_duty')),
   duty UUID,
   content UUID NOT NULL,
   digest BYTEA NOT NULL,
@@ -498,7 +500,7 @@ CREATE TABLE proposal (
   seq BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   moved_at BIGINT NOT NULL,
-  CHECK ((kind = 'close_duty') = (duty IS NOT NULL))
+  CHECK ((kind = 'new_duty') = (duty IS NULL))
 );
 CREATE UNIQUE INDEX proposal_call ON proposal (run, call_id);
 CREATE INDEX proposal_due ON proposal (expires_at) WHERE state = 'open';

@@ -184,6 +184,7 @@ pub fn duty(h: &Harness, session: SessionId) -> (Duty, TaskVersion) {
         digest: Digest::of(b"draft"),
         conditions: 2,
         until_at: Some(now(h).plus_ms(1_000_000)),
+        origin: store::duty::Origin::User,
         confirmed_by: h.user,
         created_at: now(h),
         moved_at: now(h),
