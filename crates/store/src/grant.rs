@@ -137,6 +137,7 @@ pub fn book(
         return Err(StoreError::Missing("grant"));
     }
     tx.changed(id);
+    tx.changed(action);
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 mod backoff;
 mod chat;
 mod control;
+mod dispatch;
 mod effect_records;
 mod effects;
 mod faults;
