@@ -603,7 +603,8 @@ pub const CUSTODY: &[Custody] = &[
         "grants_duty",
         Alarm::Never("it ends with its duty, its version or its last day"),
     ),
-    held("action", "proposed", Stage::Review, "action_due", Alarm::AfterMs(5 * MINUTE_MS)),
+    // The sweeper asks these by when they came there, so they have an index besides the stages' own.
+    held("action", "proposed", Stage::Review, "action_hurried", Alarm::AfterMs(5 * MINUTE_MS)),
     held(
         "action",
         "awaiting_approval",
@@ -618,8 +619,14 @@ pub const CUSTODY: &[Custody] = &[
         "action_due",
         Alarm::Never("what holds it back is shown with it"),
     ),
-    held("action", "admitted", Stage::Dispatcher, "action_due", Alarm::AfterMs(5 * MINUTE_MS)),
-    held("action", "dispatched", Stage::Reconciler, "action_due", Alarm::AfterMs(5 * MINUTE_MS)),
+    held("action", "admitted", Stage::Dispatcher, "action_hurried", Alarm::AfterMs(5 * MINUTE_MS)),
+    held(
+        "action",
+        "dispatched",
+        Stage::Reconciler,
+        "action_hurried",
+        Alarm::AfterMs(5 * MINUTE_MS),
+    ),
     held(
         "action",
         "unknown",

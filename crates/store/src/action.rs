@@ -118,7 +118,8 @@ statements! { "action":
           AND a.state IN ('admitted', 'dispatched', 'unknown') ORDER BY a.id LIMIT 1";
     PUT = hot "UPDATE action SET state = $2, tier = $3, reason = $4, draws_on = $5, approval = $6,
         not_before = $7, due_at = $8, tries = $9, sent_at = $10, receipt = $11, authority = $12,
-        contradicted = $13, escalated_at = $14, moved_at = $15 WHERE id = $1 AND state = $16";
+        contradicted = $13, escalated_at = $14, moved_at = $15 WHERE id = $1 AND state = $16
+        AND ($17 OR draws_on IS NOT DISTINCT FROM $5)";
     WAKE = "UPDATE action SET due_at = $2 WHERE owner = $1 AND state = 'authorized'";
     OPEN = hot select Action, "WHERE session = $1 AND state IN ('proposed', 'awaiting_approval',
         'authorized', 'admitted', 'dispatched', 'unknown') ORDER BY created_at, id";
@@ -214,7 +215,8 @@ pub fn taken(
 /// the caller read under this lock.
 ///
 /// # Errors
-/// [`StoreError::Missing`] if it no longer stands there: only a defect can do that under the lock.
+/// [`StoreError::Missing`] if it no longer stands there, or has a share of another grant, which would keep
+/// it: only a defect can do that under the lock.
 pub fn put(
     tx: &mut OwnerTx<'_, '_>,
     action: &Action,
@@ -241,11 +243,12 @@ pub fn put(
             action.contradicted,
             action.escalated_at,
             moved_at,
-            was
+            was,
+            share(was) == Share::None
         ],
     )?;
     if written != 1 {
-        return Err(StoreError::Missing("action in that state"));
+        return Err(StoreError::Missing("action in that state and on that grant"));
     }
     tx.changed(action.id);
     if was != action.state {

@@ -99,6 +99,10 @@ pub fn advance(
     to: ApprovalState,
     tap: Tap,
 ) -> Result<bool> {
+    // Staying is no move: what is used once would be used again.
+    if approval.state == to {
+        return Ok(false);
+    }
     let now = tx.now();
     let by = tap.by;
     let decides = matches!(to, ApprovalState::Granted | ApprovalState::Denied);

@@ -64,7 +64,8 @@ pub struct Registered {
 /// Registers an attempt and moves its action over the second cut line.
 ///
 /// # Errors
-/// [`StoreError::Refused`] if the bytes are not the ones that were frozen.
+/// [`StoreError::Refused`] if the bytes are not the ones that were frozen, if the attempt is of another
+/// action, and in any write that does not hold the operator's row.
 pub fn register(
     tx: &mut OwnerTx<'_, '_>,
     action: &mut Action,
@@ -73,6 +74,12 @@ pub fn register(
 ) -> Result<Registered> {
     // The recheck was asked under the operator's lock too, or this is no dispatch.
     tx.system_stop()?;
+    if (attempt.action, attempt.owner, attempt.state)
+        != (action.id, tx.owner(), AttemptState::Registered)
+        || action.owner != tx.owner()
+    {
+        return Err(StoreError::Refused("an attempt is registered for its own action".into()));
+    }
     if Digest::of(bytes) != action.digest {
         return Err(StoreError::Refused("the bytes of an action are not the frozen ones".into()));
     }
@@ -118,6 +125,10 @@ pub fn advance(
     to: AttemptState,
     said: Said,
 ) -> Result<bool> {
+    // Staying is no move: what is used once would be used again.
+    if attempt.state == to {
+        return Ok(false);
+    }
     let now = tx.now();
     let of = params![attempt.id, to, said.reason, said.receipt, said.answer, now, attempt.state];
     let moved = tx.run(&MOVE, of)? == 1;

@@ -106,6 +106,9 @@ pub fn of_duty(tx: &mut Tx<'_>, duty: DutyId) -> Result<Vec<Grant>> {
 }
 
 /// Moves an action's share of its grant, in the transaction that moves the action.
+///
+/// # Errors
+/// [`StoreError::Missing`] if there is no such grant: what an action takes must stand somewhere.
 pub fn book(
     tx: &mut OwnerTx<'_, '_>,
     id: GrantId,
@@ -130,8 +133,11 @@ pub fn book(
             &GIVE_BACK
         }
     };
-    tx.run(sql, params![id, minor])?;
+    if tx.run(sql, params![id, minor])? != 1 {
+        return Err(StoreError::Missing("grant"));
+    }
     tx.changed(id);
+    tx.changed(action);
     Ok(())
 }
 

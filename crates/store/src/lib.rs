@@ -220,11 +220,19 @@ impl Store {
 
     /// Dispatch: like [`Store::admit`], and the only place that mints a [`Permit`]: of the attempt that the
     /// closure registered, once the commit is durable (P3, P5).
-    pub async fn dispatch<F>(&self, owner: OwnerId, txn: Uuid, work: F) -> Result<Option<Permit>>
+    pub fn dispatch<F>(
+        &self,
+        owner: OwnerId,
+        txn: Uuid,
+        work: F,
+    ) -> impl Future<Output = Result<Option<Permit>>> + Send + use<F>
     where
         F: FnOnce(&mut OwnerTx<'_, '_>) -> Result<Option<attempt::Registered>> + Send + 'static,
     {
-        Ok(self.submit(owner, txn, Order::Admission, work).await?.map(Permit::of))
+        // Submitted here, like every other write, and not by whoever polls: the sync client may run on no
+        // thread of a runtime.
+        let registered = self.submit(owner, txn, Order::Admission, work);
+        async move { Ok(registered.await?.map(Permit::of)) }
     }
 
     /// The operator's stop, or its end: it waits for admissions under way, and those after it see it. Goes

@@ -13,10 +13,11 @@ use base::{
     SessionId, SourceId, Timestamp,
 };
 use domain::event::Trust;
+use store::attempt::Registered;
 use store::owner::{Owner, Principal, PrincipalKind};
 use store::session::{Session, SessionKind};
 use store::source::{Source, SourceKind};
-use store::{Database, Options, OwnerTx, Result, Store, Tx};
+use store::{Database, Options, OwnerTx, Permit, Result, Store, Tx};
 
 use crate::clock::FakeClock;
 use crate::postgres::TestPostgres;
@@ -256,6 +257,30 @@ impl Harness {
         work: impl FnOnce(&mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         block_on(self.store.write(self.owner, self.id::<EventId>().uuid(), work))
+    }
+
+    /// The same as admission does it: with the operator's row shared.
+    pub fn admit<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        block_on(self.store.admit(self.owner, self.id::<EventId>().uuid(), work))
+    }
+
+    /// The same as the dispatcher does it: what it registers becomes a permit.
+    pub fn dispatch(
+        &self,
+        work: impl FnOnce(&mut OwnerTx<'_, '_>) -> Result<Option<Registered>> + Send + 'static,
+    ) -> Result<Option<Permit>> {
+        block_on(self.store.dispatch(self.owner, self.id::<EventId>().uuid(), work))
+    }
+
+    /// The same as the operator does it: with their row alone.
+    pub fn operate<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        block_on(self.store.operate(self.owner, self.id::<EventId>().uuid(), work))
     }
 
     /// Writes without an owner's lock, and waits for the answer.

@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(
             widened.lines,
             [
-                "Wake-up, new: daily at 08:00: Look",
+                "Wake-up, new: every day at 08:00: Look",
                 "May, without asking, new: hotel.book, at most twice, HKD 100.00 in all",
                 "Until: no end becomes 2027-05-01T00:00:00Z",
             ]

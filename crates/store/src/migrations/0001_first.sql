@@ -579,6 +579,8 @@ CREATE TABLE action (
 );
 CREATE UNIQUE INDEX action_call ON action (run, call_id);
 CREATE INDEX action_due ON action (state, due_at) WHERE due_at IS NOT NULL;
+-- What a program has to move on soon: the sweeper asks since when it has not.
+CREATE INDEX action_hurried ON action (state, moved_at) WHERE state IN ('proposed', 'admitted', 'dispatched');
 CREATE INDEX action_owner ON action (owner, created_at);
 CREATE INDEX action_duty ON action (duty, created_at) WHERE duty IS NOT NULL;
 CREATE INDEX action_session ON action (session, state);

@@ -82,6 +82,7 @@ fn the_chat_is_one_line_of_both_sides_and_pages_either_way() {
             state: "received".into(),
             duty: event.duty,
             proposal: None,
+            action: None,
             late: true,
         };
         let agent = Entry {
@@ -93,6 +94,7 @@ fn the_chat_is_one_line_of_both_sides_and_pages_either_way() {
             state: "generated".into(),
             duty: answer.duty,
             proposal: answer.proposal,
+            action: answer.action,
             late: true,
         };
         let all = [user(&asked, "hello"), agent, user(&more, "thanks")];

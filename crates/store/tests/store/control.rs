@@ -121,7 +121,7 @@ fn a_duty_and_everything_have_one_pause_each_and_it_is_lifted_once() {
 #[test]
 fn the_operators_stop_stands_until_it_is_taken_back_whoever_starts() {
     each_engine(|h| {
-        let stop = |h: &Harness, to| h.unowned(move |tx| store::hold::system_stop(tx, to));
+        let stop = |h: &Harness, to| h.operate(move |tx| store::hold::system_stop(tx, to));
         let stopped = |h: &Harness| h.read(store::hold::is_stopped);
         assert_eq!((stopped(&h), stop(&h, false)), (Ok(false), Ok(false)));
         assert_eq!((stop(&h, true), stop(&h, true), stopped(&h)), (Ok(true), Ok(false), Ok(true)));

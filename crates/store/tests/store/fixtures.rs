@@ -279,6 +279,7 @@ pub fn message(h: &Harness, call_id: &str, body: BodyId, seq: i64) -> Message {
         duty: Some(h.id()),
         task_version: Some(h.id()),
         proposal: Some(h.id()),
+        action: Some(h.id()),
         late: true,
         body,
         state: MessageState::Generated,

@@ -6,13 +6,14 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use testkit::stores::{Harness, each_engine};
 
+use crate::effect_records;
 use crate::fixtures::*;
 use crate::raw::Raw;
 use crate::world::*;
 
 /// Leaves one row in every table that has a machine, in a state that leaves every column free: all
 /// CHECKs that join a state to another column hold in any state.
-fn rows(h: &Harness, raw: &mut Raw) {
+pub fn rows(h: &Harness, raw: &mut Raw) {
     let (duty, version) = stored_duty(h);
     let schedule = schedule(h, duty.id, version.id);
     let check = check_run(h, schedule.id, now(h));
@@ -38,7 +39,8 @@ fn rows(h: &Harness, raw: &mut Raw) {
         store::fault::open(tx, fault, "model", "seen").map(|_| ())
     })
     .unwrap();
-    let delivered = "UPDATE message SET delivered_at = 1";
+    effect_rows(h, duty.id, version.id);
+    let delivered = "UPDATE message SET delivered_at = 1; UPDATE attempt SET receipt = 'r-1'";
     // Thousands of statements follow, and none has to outlive this machine.
     raw.run(match raw {
         Raw::Sqlite(_) => "PRAGMA synchronous = OFF",
@@ -53,8 +55,34 @@ fn rows(h: &Harness, raw: &mut Raw) {
     }
 }
 
+/// What an effect leaves behind: its grant, its frozen content, its release and its attempt.
+fn effect_rows(h: &Harness, duty: base::DutyId, version: base::TaskVersionId) {
+    let grant = effect_records::grant(h, duty, version);
+    let mut action = effect_records::stored_action(h, "call-4");
+    let approval = store::approval::Approval {
+        decided_by: Some(h.user),
+        device: Some(h.id()),
+        rests_on: Some(grant.id),
+        ..effect_records::approval(h, &action)
+    };
+    let body = new_body(h, "frozen");
+    h.write(move |tx| {
+        store::event::put_body(tx, body)?;
+        store::grant::insert(tx, &grant)?;
+        store::approval::insert(tx, &approval)
+    })
+    .unwrap();
+    let way = effect_records::way_to(domain::state::ActionState::Admitted);
+    action = effect_records::moved(h, &action, &way);
+    let (attempt, bytes) = (effect_records::attempt(h, &action, 1), effect_records::frozen().bytes);
+    let register = move |tx: &mut store::OwnerTx<'_, '_>| {
+        store::attempt::register(tx, &mut action, attempt, &bytes).map(Some)
+    };
+    drop(h.dispatch(register).unwrap());
+}
+
 /// Sets a state behind the guards' back, as nothing outside a test can: for the row to start from.
-fn force(raw: &mut Raw, machine: &Machine, state: &str) {
+pub fn force(raw: &mut Raw, machine: &Machine, state: &str) {
     let table = machine.table;
     // A wait's `satisfied_by` goes with its state.
     let also = match (table, state) {
@@ -160,7 +188,7 @@ fn a_new_row_starts_only_where_its_machine_starts() {
     });
 }
 
-fn columns(raw: &mut Raw, table: &str) -> Vec<String> {
+pub fn columns(raw: &mut Raw, table: &str) -> Vec<String> {
     raw.texts(&match raw {
         Raw::Sqlite(_) => format!("SELECT name FROM pragma_table_info('{table}')"),
         Raw::Postgres(_) => format!(

@@ -6,10 +6,14 @@
 mod backoff;
 mod chat;
 mod control;
+mod dispatch;
+mod effect_records;
+mod effects;
 mod faults;
 mod fixtures;
 mod group;
 mod guards;
+mod illegal;
 mod lanes;
 mod migration;
 mod order;
