@@ -118,6 +118,7 @@ impl World for FakeWorld {
                 kind: kind.clone(),
                 id: id.clone(),
                 snapshot: Value::Null,
+                expires_at: None,
             });
             read(text, issued.collect(), Health::Works { connector })
         })
