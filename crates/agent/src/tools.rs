@@ -119,7 +119,8 @@ fn definition(name: &str) -> Value {
             &["name"],
         ),
         _ => (
-            "Call a connector's tool.",
+            "Call a connector's tool. One with an effect becomes an action: it is released within the \
+             person's grants or by the person, and you are woken with what came of it.",
             json!({
                 "name": text("The tool's full name, as listed."),
                 "arguments": {"type": "object", "description": "As its schema says."},
@@ -168,6 +169,19 @@ fn propose_duty_properties() -> Value {
             },
             "required": ["source", "prompt"],
         }},
+        "grants": {"type": "array", "description": "What may be done outside without asking again. \
+            Leave out: everything asks.", "items": {
+            "type": "object",
+            "properties": {
+                "tool": text("Full name of a tool with an effect."),
+                "times": {"type": "integer"},
+                "currency": text("As HKD."),
+                "each": text("At most so much at once, as 3000.00."),
+                "total": text("At most so much in all."),
+                "to": {"type": "array", "items": {"type": "string"}},
+            },
+            "required": ["tool", "times"],
+        }},
         "until": text("Optional end, as 2026-12-31T00:00:00Z."),
     })
 }
@@ -211,7 +225,7 @@ mod tests {
     #[test]
     fn the_array_is_constant_and_small() {
         assert_eq!(definitions().bytes, definitions().bytes);
-        assert!(definitions().tokens < 2_800, "{} tokens", definitions().tokens);
+        assert!(definitions().tokens < 3_100, "{} tokens", definitions().tokens);
         let parsed: Vec<Value> = serde_json::from_str(&definitions().bytes).unwrap();
         let names: Vec<&str> =
             parsed.iter().map(|t| t["function"]["name"].as_str().unwrap()).collect();

@@ -50,6 +50,26 @@ pub struct Limits {
     pub workers: usize,
     /// Work items that one run takes in.
     pub items_per_run: u32,
+    /// How long the reviewer may take; later, a person is asked (PRO-10).
+    pub review_ms: u64,
+    /// How long a person has to decide on an action whose objects do not expire before.
+    pub approval_ms: u64,
+    /// How long after admission something paid is still held back for the person to undo.
+    pub undo_paid_ms: u64,
+    /// The same for what is sent to people.
+    pub undo_outward_ms: u64,
+    /// A released action that may not go on just now is asked again after this time.
+    pub admission_retry_ms: u64,
+    /// A registered attempt is sent within this time, or not at all.
+    pub send_by_ms: u64,
+    /// How long one request with an effect may take.
+    pub effect_call_ms: u64,
+    /// Sendings of one action that certainly did not leave.
+    pub attempts_max: u32,
+    /// An unknown effect of this age is told.
+    pub unknown_told_ms: u64,
+    /// An unknown effect of this age is put before the person.
+    pub reconcile_ms: u64,
     /// Model cost of one owner in a calendar month, in millionths of a US dollar.
     pub owner_month_micro_usd: i64,
 }
@@ -80,6 +100,16 @@ impl Default for Limits {
             model_fault_after: 3,
             workers: 4,
             items_per_run: 50,
+            review_ms: 15_000,
+            approval_ms: 86_400_000,
+            undo_paid_ms: 5_000,
+            undo_outward_ms: 10_000,
+            admission_retry_ms: 30_000,
+            send_by_ms: 5_000,
+            effect_call_ms: 30_000,
+            attempts_max: 3,
+            unknown_told_ms: 120_000,
+            reconcile_ms: 86_400_000,
             owner_month_micro_usd: 20_000_000,
         }
     }

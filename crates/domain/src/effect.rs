@@ -13,6 +13,7 @@ mod content;
 mod grant;
 mod outcome;
 mod reach;
+mod review;
 
 use std::fmt;
 
@@ -21,6 +22,7 @@ pub use content::{CardLine, Content, ContentError, Frozen, Object, ObjectRef, Sp
 pub use grant::{GRANTS_MAX, Grant, GrantDraft, GrantError, Limit, Used};
 pub use outcome::{Finding, Observation, Outcome, Settled, Sight, judge, reconcile};
 pub use reach::{Reach, reach};
+pub use review::{Verdict, read_verdict, review_question};
 
 /// What calling a tool does to the world; decides who has to release the call (TOOL-03).
 #[derive(

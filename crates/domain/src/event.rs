@@ -30,6 +30,8 @@ pub enum EventKind {
     WaitSatisfied,
     /// The user decided on a proposal.
     ProposalDecided,
+    /// An action came to its end, or its outcome stays unknown.
+    ActionSettled,
     /// A signed delivery of a webhook.
     Webhook,
     /// A file appeared or changed in a watched folder.
@@ -55,6 +57,7 @@ impl EventKind {
             | EventKind::WaitTimedOut
             | EventKind::WaitSatisfied
             | EventKind::ProposalDecided
+            | EventKind::ActionSettled
             | EventKind::Related => false,
         }
     }
@@ -136,7 +139,8 @@ words! {
     Class: User = "user", External = "external", Timer = "timer", Background = "background";
     EventKind: UserMessage = "user_message", ScheduleDue = "schedule_due",
         WaitTimedOut = "wait_timed_out", WaitSatisfied = "wait_satisfied",
-        ProposalDecided = "proposal_decided", Webhook = "webhook", File = "file",
+        ProposalDecided = "proposal_decided",
+        ActionSettled = "action_settled", Webhook = "webhook", File = "file",
         FeedEntry = "feed_entry", PageChanged = "page_changed", Related = "related";
     Mode: Wake = "wake", Background = "background";
     Dial: Off = "off", Observe = "observe", Auto = "auto";
@@ -182,7 +186,7 @@ pub fn route(arrival: Arrival) -> Route {
         EventKind::UserMessage => {
             Route::Record { reason: "a message that did not come from a device of the user" }
         }
-        EventKind::ProposalDecided => match arrival.belongs_to {
+        EventKind::ProposalDecided | EventKind::ActionSettled => match arrival.belongs_to {
             Some(session) => Route::Enqueue { session, class: Class::External },
             None => Route::Record { reason: "nobody waits for it; the next turn sees it" },
         },
@@ -281,6 +285,7 @@ mod tests {
             EventKind::WaitTimedOut,
             EventKind::WaitSatisfied,
             EventKind::ProposalDecided,
+            EventKind::ActionSettled,
             EventKind::Webhook,
             EventKind::File,
             EventKind::FeedEntry,

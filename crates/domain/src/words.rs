@@ -3,8 +3,9 @@
 use base::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::effect::Content;
 use crate::schedule::local_words;
-use crate::state::DutyState;
+use crate::state::{ActionState, DutyState};
 
 /// Whether a character commands a screen, draws lines of its own or turns the reading direction: in
 /// what a person decides by it could hide or fake something.
@@ -58,6 +59,64 @@ pub fn duty_line(facts: DutyFacts, zone: &TimeZone) -> String {
             (Some(last), None) => format!("Checked {} · no further wake-up is set", at(last)),
             (None, None) => "Waiting for your next message.".into(),
         },
+    }
+}
+
+/// One line on what an action would do or has done: the operation, and what its card shows.
+pub fn operation(content: &Content) -> String {
+    let lines: Vec<String> =
+        content.card.iter().map(|line| format!("{} {}", line.label, line.value)).collect();
+    let amount = content.amount().map(|amount| format!(" for {amount}")).unwrap_or_default();
+    match lines.is_empty() {
+        true => format!("{}{amount}", content.operation),
+        false => format!("{}{amount} ({})", content.operation, lines.join(", ")),
+    }
+}
+
+/// What a card for a release says above its buttons.
+pub fn asks(content: &Content, why: &str) -> String {
+    format!("Release this? {}. {why} If you do nothing, nothing happens.", operation(content))
+}
+
+/// A request that nobody decided.
+pub fn lapsed(content: &Content) -> String {
+    format!(
+        "The time to decide has passed: {}. Nothing was done. Ask again whenever you like.",
+        operation(content)
+    )
+}
+
+/// The card at the end of looking: a person says what they know.
+pub fn did_it_happen(content: &Content, contradiction: Option<&str>) -> String {
+    let why = match contradiction {
+        Some(what) => format!("What I was told and what is there do not fit: {what}."),
+        None => "I could not find out.".to_owned(),
+    };
+    format!(
+        "Did this happen? {}. {why} I do not send it again. Say that it happened, that it did not, or \
+         let me keep looking; if you do nothing, I keep looking.",
+        operation(content)
+    )
+}
+
+/// Where an action stands, in a few words. Sent is not done, and confirmed is not in force.
+pub fn action_state(state: ActionState) -> &'static str {
+    match state {
+        ActionState::Proposed => "being looked at",
+        ActionState::AwaitingApproval => "waiting for the person",
+        ActionState::Authorized => "released, not sent yet",
+        ActionState::Admitted => "about to be sent",
+        ActionState::Dispatched => "sent, no answer yet",
+        ActionState::Unknown => "sent, being checked",
+        ActionState::Accepted => "confirmed, evidence is looked for",
+        ActionState::Effective => "in force",
+        ActionState::Blocked => "did not happen",
+        ActionState::Denied => "refused by the person",
+        ActionState::Expired => "expired, nothing happened",
+        ActionState::Superseded => "no longer wanted, nothing happened",
+        ActionState::Withdrawn => "withdrawn, nothing happened",
+        ActionState::Cancelled => "stopped before it was sent",
+        ActionState::Abandoned => "given up, nothing happened",
     }
 }
 
@@ -116,6 +175,11 @@ pub enum Notice<'a> {
     IsItAStop {
         /// The message.
         said: &'a str,
+    },
+    /// What was sent has no answer yet.
+    BeingChecked {
+        /// The operation.
+        what: &'a str,
     },
     /// A state lasts too long.
     Stuck {
@@ -181,6 +245,12 @@ impl Notice<'_> {
                      Answer with one tap under Now, or with \"adjutant hold\"."
                 )
             }
+            Notice::BeingChecked { what } => {
+                format!(
+                    "Being checked: {what}. It was sent and no answer is certain yet. I look it up and \
+                     do not send it again."
+                )
+            }
             Notice::Stuck { what, since } => {
                 format!(
                     "No progress since {since}: {what}. See \"adjutant doctor\" for what to do."
@@ -207,6 +277,7 @@ mod tests {
             Notice::Connector { name: "mail", reason: "its server refuses the key" },
             Notice::Held { since: "Monday 2026-11-30 08:00" },
             Notice::IsItAStop { said: "wait" },
+            Notice::BeingChecked { what: "hotel.book_hotel" },
         ]
         .map(|notice| notice.text());
         let wanted = [
@@ -230,6 +301,8 @@ mod tests {
              nothing is done outside. Settle it with one tap under Now, or with \"adjutant hold\".",
             "Does this mean stop? \"wait\" Until you answer, nothing is done outside. Answer with one \
              tap under Now, or with \"adjutant hold\".",
+            "Being checked: hotel.book_hotel. It was sent and no answer is certain yet. I look it up and \
+             do not send it again.",
         ];
         assert_eq!(said, wanted);
     }

@@ -156,6 +156,7 @@ fn heading(tx: &mut OwnerTx<'_, '_>, session: &Session, event: &Event) -> Result
         EventKind::WaitTimedOut => format!("a wait timed out (event {})", event.id),
         EventKind::WaitSatisfied => format!("a wait was met (event {})", event.id),
         EventKind::ProposalDecided => format!("a decision (event {})", event.id),
+        EventKind::ActionSettled => format!("news of an action (event {})", event.id),
         EventKind::Webhook | EventKind::File | EventKind::FeedEntry | EventKind::PageChanged => {
             let source = store::source::get(tx, event.source)?;
             let of = |name: &str, value: &Option<String>| {

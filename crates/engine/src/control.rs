@@ -1,5 +1,6 @@
 //! Control: what only the user can do (DEL-07, DEL-14). No model has a handle to anything here.
 
+mod actions;
 mod duty;
 mod holds;
 mod settings;
@@ -7,12 +8,16 @@ mod sources;
 
 use base::{DeviceId, Digest, ProposalId};
 use domain::draft::{Draft, Wakeup};
+use domain::effect::GrantDraft;
 use domain::event::{EventKind, Trust};
 use domain::schedule::zone;
-use domain::state::{DutyState, ProposalState, ScheduleState, SubscriptionState, TaskVersionState};
+use domain::state::{
+    DutyState, GrantState, ProposalState, ScheduleState, SubscriptionState, TaskVersionState,
+};
 use store::device::Device;
 use store::duty::{Duty, TaskVersion};
 use store::event::NewBody;
+use store::grant::Grant;
 use store::proposal::{Proposal, ProposalKind};
 use store::schedule::Schedule;
 use store::session::SessionKind;
@@ -23,6 +28,7 @@ use crate::intake::{Content, Incoming, accept};
 use crate::setup::{self, Offer, session};
 use crate::{Context, tools};
 
+pub use actions::{Statement, approve, deny, state, withdraw};
 pub use duty::{resume, stop};
 pub use holds::{lift, pause, promote, release, system_stop};
 pub use settings::{Settings, settings};
@@ -54,6 +60,16 @@ pub fn confirm(
             "This is not what was shown to you. Open the card again and decide on what it says now."
                 .into(),
         ));
+    }
+    if let (ProposalKind::CloseDuty, Some(duty)) = (proposal.kind, proposal.duty) {
+        let duty = store::duty::get(tx, proposal.owner, duty)?;
+        let owed = actions::owed(tx, duty.session)?;
+        if !owed.is_empty() {
+            return Ok(Decided::Conflict(format!(
+                "It cannot be closed yet, since it still owes: {}. Settle or take these back first.",
+                owed.join("; ")
+            )));
+        }
     }
     let by = Some((device.principal, device.id));
     store::proposal::end(tx, &proposal, ProposalState::Confirmed, by)?;
@@ -177,6 +193,9 @@ fn start(
         schedule(cx, tx, proposal, &version, &duty, wakeup)?;
     }
     subscribe(cx, tx, proposal, &duty, &version, &draft)?;
+    for wanted in &draft.grants {
+        grant(cx, tx, &version, wanted)?;
+    }
     let text = String::from_utf8_lossy(&bytes);
     tools::of_delegation(cx, tx, (lane.id, version.id, proposal.run), &text)
 }
@@ -262,6 +281,40 @@ fn subscribe(
         store::subscription::insert(tx, &subscription)?;
     }
     Ok(())
+}
+
+/// Makes one of the draft's grants: in force from this tap on, and never before (DEL-26).
+fn grant(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    version: &TaskVersion,
+    wanted: &GrantDraft,
+) -> Result<()> {
+    let corrupt = |e: String| StoreError::Corrupt(format!("grant of {}: {e}", version.id));
+    let limit = |text: Option<&str>| wanted.limit(text).map_err(|e| corrupt(e.to_string()));
+    let (each, total) = (limit(wanted.each.as_deref())?, limit(wanted.total.as_deref())?);
+    let grant = Grant {
+        id: cx.id(),
+        owner: version.owner,
+        duty: version.duty,
+        task_version: version.id,
+        tool: wanted.tool.clone(),
+        times: i64::from(wanted.times),
+        currency: wanted.currency.filter(|_| total.is_some()),
+        each_minor: each.map(|each| each.minor),
+        total_minor: total.map(|total| total.minor),
+        recipients: serde_json::Value::from(wanted.to.clone()).to_string(),
+        until_at: version.until_at,
+        state: GrantState::Active,
+        reserved_count: 0,
+        reserved_minor: 0,
+        spent_count: 0,
+        spent_minor: 0,
+        confirmed_by: version.confirmed_by,
+        created_at: tx.now(),
+        moved_at: tx.now(),
+    };
+    store::grant::insert(tx, &grant)
 }
 
 /// A text that the user confirmed.

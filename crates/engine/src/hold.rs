@@ -81,7 +81,7 @@ pub(crate) fn judge(
                 let narrowed = meant.as_ref().filter(|(_, title)| narrows(&text, title));
                 let duty = narrowed.map(|(id, _)| *id);
                 let pause = pause(cx, tx, policy, duty)?;
-                store::hold::end(tx, hold.id, HoldState::Promoted, policy, Some(pause))?;
+                end(tx, hold.id, policy, Some(pause))?;
                 match (duty, &meant) {
                     (Some(id), _) => {
                         format!("Paused: nothing is done for duty {id} until the person lifts it.")
@@ -95,7 +95,7 @@ pub(crate) fn judge(
                 }
             }
             Settlement::Release => {
-                store::hold::end(tx, hold.id, HoldState::Released, policy, None)?;
+                end(tx, hold.id, policy, None)?;
                 "Noted: not a stop. Nothing is held back by it any more.".into()
             }
             Settlement::Ask => {
@@ -158,7 +158,7 @@ pub(crate) fn pause(
     Ok(pause.id)
 }
 
-/// The user's own word on a hold: it ends whatever the model says.
+/// Ends a hold. What it held back goes through full admission, and a pause that took its place stops that.
 pub(crate) fn end(
     tx: &mut OwnerTx<'_, '_>,
     id: HoldId,
@@ -166,5 +166,9 @@ pub(crate) fn end(
     pause: Option<PauseId>,
 ) -> Result<bool> {
     let to = if pause.is_some() { HoldState::Promoted } else { HoldState::Released };
-    store::hold::end(tx, id, to, by, pause)
+    let ended = store::hold::end(tx, id, to, by, pause)?;
+    if ended {
+        store::action::wake(tx)?;
+    }
+    Ok(ended)
 }

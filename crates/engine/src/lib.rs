@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! watcher ─► intake ─► router ─► session queue ─► worker ─► tools ─► delivery ─► person
-//!              ▲          └► attribution  ▲         │
-//!   checker ◄─ timer                      └ control ◄ proposals, holds (the person decides)
+//!              ▲          └► attribution  ▲         │ actions
+//!   checker ◄─ timer                      │         ▼
+//!                                         │       review ─► admission ─► dispatcher ─► reconciler
+//!                                         └ control ◄ proposals, holds, releases (the person decides)
 //! ```
 //!
 //! A stage is **claim**, **perform**, **record**: the first and the last are synchronous transactions,
@@ -11,13 +13,17 @@
 //! owns that state carries on (`domain::state::CUSTODY`). Production drives the stages with `pump`; the
 //! simulator calls the same claims and records, one at a time on one thread.
 
+pub mod admission;
 pub mod attribution;
 pub mod checker;
 pub mod control;
 pub mod delivery;
+pub mod dispatcher;
 pub mod intake;
 pub mod pump;
+pub mod reconciler;
 pub mod rest;
+pub mod review;
 pub mod router;
 pub mod setup;
 pub mod sweeper;
@@ -29,6 +35,7 @@ pub mod worker;
 pub mod world;
 
 mod assemble;
+mod effect;
 mod hold;
 mod notice;
 
@@ -57,9 +64,11 @@ pub struct Context {
     pub model: Arc<dyn ChatModel>,
     /// The small model that says which matter an event concerns.
     pub small: Arc<dyn ChatModel>,
+    /// The reviewer: it looks at what the policy would release by itself.
+    pub reviewer: Arc<dyn ChatModel>,
     /// Tokens that an answer may have.
     pub max_output_tokens: u32,
-    /// Connectors that read.
+    /// The outside world.
     pub world: Arc<dyn World>,
 }
 

@@ -1,9 +1,10 @@
 //! Notices that the server itself writes, through the same delivery as everything else (USR-01).
 
-use base::{DutyId, MessageId, ProposalId, SessionId};
+use base::{ActionId, DutyId, MessageId, ProposalId, SessionId};
 use domain::event::Trust;
 use domain::state::MessageState;
 use domain::words::Notice;
+use store::action::Action;
 use store::event::NewBody;
 use store::message::{Message, MessageKind};
 use store::owner::Owner;
@@ -19,6 +20,7 @@ use crate::{Context, assemble};
 pub(crate) struct About {
     pub duty: Option<DutyId>,
     pub proposal: Option<ProposalId>,
+    pub action: Option<ActionId>,
     pub late: bool,
 }
 
@@ -49,6 +51,7 @@ fn write(
         duty: about.duty,
         task_version: said_by.and_then(|(run, _)| run.task_version),
         proposal: about.proposal,
+        action: about.action,
         late: about.late,
         body: body.id,
         state: MessageState::Generated,
@@ -75,7 +78,7 @@ pub(crate) fn agent(
     text: String,
     late: bool,
 ) -> Result<MessageId> {
-    let about = About { duty: run.duty, proposal: None, late };
+    let about = About { duty: run.duty, late, ..About::default() };
     write(cx, tx, run.session, Some((run, call_id)), text, about)
 }
 
@@ -97,8 +100,19 @@ pub(crate) fn card(
     proposal: &Proposal,
     text: String,
 ) -> Result<MessageId> {
-    let about = About { duty: proposal.duty, proposal: Some(proposal.id), late: false };
+    let about = About { duty: proposal.duty, proposal: Some(proposal.id), ..About::default() };
     write(cx, tx, proposal.session, None, text, about)
+}
+
+/// A card for an action, or news of it.
+pub(crate) fn action(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &Action,
+    text: String,
+) -> Result<MessageId> {
+    let about = About { duty: action.duty, action: Some(action.id), ..About::default() };
+    write(cx, tx, action.session, None, text, about)
 }
 
 /// A proposal whose time ran out.

@@ -14,7 +14,10 @@ use tokio::task::JoinSet;
 
 use crate::sweeper::Stopped;
 use crate::worker::{self, Action, Recorded, Work};
-use crate::{Context, attribution, checker, delivery, router, sweeper, timer, tools, watcher};
+use crate::{
+    Context, admission, attribution, checker, delivery, dispatcher, reconciler, review, router,
+    sweeper, timer, tools, watcher,
+};
 
 /// Hints to the stages that there may be something to do.
 #[derive(Debug, Default)]
@@ -25,6 +28,10 @@ pub struct Hints {
     timer: Notify,
     checker: Notify,
     worker: Notify,
+    review: Notify,
+    admission: Notify,
+    dispatcher: Notify,
+    reconciler: Notify,
     delivery: Notify,
     sweeper: Notify,
     alarms: Notify,
@@ -40,6 +47,10 @@ impl Hints {
             &self.timer,
             &self.checker,
             &self.worker,
+            &self.review,
+            &self.admission,
+            &self.dispatcher,
+            &self.reconciler,
             &self.delivery,
         ];
         for hint in hints {
@@ -65,6 +76,20 @@ pub async fn run(cx: Context, hints: Arc<Hints>, stop: watch::Receiver<bool>) {
     stages.spawn(async move { stage(&c, &h.timer, s, "timer", || timer::pass(&c)).await });
     let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move { stage(&c, &h.checker, s, "checker", || checker::pass(&c)).await });
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move { stage(&c, &h.review, s, "review", || review::pass(&c)).await });
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move {
+        stage(&c, &h.admission, s, "admission", || admission::pass(&c)).await;
+    });
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move {
+        stage(&c, &h.dispatcher, s, "dispatcher", || dispatcher::pass(&c)).await;
+    });
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move {
+        stage(&c, &h.reconciler, s, "reconciler", || reconciler::pass(&c)).await;
+    });
     let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move { stage(&c, &h.delivery, s, "delivery", || delivery::pass(&c)).await });
     let (c, h, s) = each(&cx, &hints);

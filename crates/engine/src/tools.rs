@@ -4,6 +4,7 @@
 //! happens exactly once. A tool that reads the world is cleared first (were its ids issued, may one go
 //! there), performed outside, and its text journaled.
 
+mod act;
 mod objects;
 mod propose;
 mod records;
@@ -18,10 +19,10 @@ use serde_json::{Map, Value};
 use store::{OwnerTx, Result, StoreError};
 
 use crate::worker::Work;
-use crate::world::{Call, Level, Need, Read};
+use crate::world::{Call, Intended, Level, Need, Read};
 use crate::{Context, hold, notice};
 
-pub(crate) use objects::{issue_urls, of_delegation, way_round};
+pub(crate) use objects::{issue_urls, of_delegation, of_effect, way_round};
 
 /// What a call needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +37,8 @@ pub enum Plan {
     Read(Wish),
     /// Call it: it is cleared.
     Cleared(Wish),
+    /// Freeze it as an action: it would have an effect.
+    Act(Box<Intended>, Map<String, Value>),
 }
 
 /// A read that the model wishes.
@@ -62,6 +65,8 @@ pub enum Done {
     Schema(String),
     /// What was read outside, and why there.
     Read(Read, Option<String>),
+    /// Nothing: the record freezes it.
+    Act(Box<Intended>, Map<String, Value>),
 }
 
 /// A tool's result as it is journaled.
@@ -81,10 +86,17 @@ pub fn plan(cx: &Context, call: &ToolCall) -> Plan {
             None if cx.world.tools().contains(&name) => Plan::Schema(name),
             None => Plan::Answer(cx.world.needs(&name, &Map::new()).err().unwrap_or_default()),
         },
-        Ok(Intent::CallTool { name, arguments, why }) => match cx.world.needs(&name, &arguments) {
-            Err(refusal) => Plan::Answer(refusal),
-            Ok(needs) => Plan::Read(Wish { tool: name, arguments, needs, why }),
-        },
+        Ok(Intent::CallTool { name, arguments, why }) => {
+            match cx.world.intended(&name, &arguments) {
+                Some(Ok(intended)) => return Plan::Act(Box::new(intended), arguments),
+                Some(Err(refusal)) => return Plan::Answer(refusal),
+                None => {}
+            }
+            match cx.world.needs(&name, &arguments) {
+                Err(refusal) => Plan::Answer(refusal),
+                Ok(needs) => Plan::Read(Wish { tool: name, arguments, needs, why }),
+            }
+        }
         Ok(intent) => Plan::Record(intent),
     }
 }
@@ -113,6 +125,7 @@ pub async fn perform(cx: &Context, plan: Plan) -> Done {
     match plan {
         Plan::Record(intent) => Done::Record(intent),
         Plan::Answer(text) => Done::Answer(text),
+        Plan::Act(intended, arguments) => Done::Act(intended, arguments),
         Plan::Schema(name) => Done::Schema(cx.world.schema(&name).await),
         Plan::Read(wish) => Done::Answer(format!("{} was not cleared; call it again.", wish.tool)),
         Plan::Cleared(Wish { tool, arguments, needs, why }) => {
@@ -141,6 +154,9 @@ pub(crate) fn record(
             notice::health(cx, tx, read.health.as_ref())?;
             let (text, level) = (read.text, Some(read.level));
             return Ok(Written { text, trust: Trust::Outside, level, why });
+        }
+        Done::Act(intended, arguments) => {
+            return act::propose(cx, tx, work, call, &intended, &arguments).map(own);
         }
         Done::Record(intent) => intent,
     };

@@ -1,14 +1,17 @@
-//! The part of the outside world that a turn may read. Nothing here can cause an effect (P5).
+//! The outside world as the stages see it. A turn may read it; the only way to change it takes a [`Permit`],
+//! which is minted by the commit of an attempt and nowhere else (P5).
 
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use base::Timestamp;
+use base::{Clock, Timestamp};
 pub use connect::Issued;
 pub use connect::Needed as Need;
 pub use connect::source::{Item as Found, Look};
+use domain::effect::{Observation, Sight, Spec};
 use serde_json::{Map, Value};
+use store::Permit;
 pub use store::run::Level;
 
 /// Something slow under way. Dropping it gives it up.
@@ -57,6 +60,26 @@ pub enum Health {
     },
 }
 
+/// A call that would have an effect, not yet an action.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Intended {
+    /// What the manifest says of its tool.
+    pub spec: Spec,
+    /// The ids in its arguments that must have been issued.
+    pub needs: Vec<Need>,
+}
+
+/// What was seen of a sending.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Acted {
+    /// What it proves.
+    pub seen: Observation,
+    /// The answer, as far as it is kept.
+    pub answer: String,
+    /// Ids in it that become objects.
+    pub issued: Vec<Issued>,
+}
+
 /// Connectors and polled sources as the stages see them.
 pub trait World: Send + Sync {
     /// The full names of all tools, from the manifests alone.
@@ -71,6 +94,18 @@ pub trait World: Send + Sync {
     fn schema<'a>(&'a self, tool: &'a str) -> Slow<'a, String>;
     /// Calls a tool that only reads.
     fn read<'a>(&'a self, call: Call, limit: Duration) -> Slow<'a, Read>;
+    /// The effect that a call would have; `None`: the tool only reads, or does not exist.
+    fn intended(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Option<Result<Intended, String>>;
+    /// What the manifest says now of a tool with an effect.
+    fn spec(&self, tool: &str) -> Option<Spec>;
+    /// Sends what the permit names, once, before its time is over.
+    fn act<'a>(&'a self, permit: Permit, clock: &'a dyn Clock, limit: Duration) -> Slow<'a, Acted>;
+    /// Looks up what became of an operation.
+    fn find<'a>(&'a self, tool: &'a str, operation: &'a str, limit: Duration) -> Slow<'a, Sight>;
     /// Looks at a polled source; a failure is a text with the remedy.
     fn look<'a>(
         &'a self,
@@ -160,6 +195,33 @@ impl World for Outside {
                 Err(error) => plain(error.to_string(), None),
             }
         })
+    }
+
+    fn intended(
+        &self,
+        _tool: &str,
+        _arguments: &Map<String, Value>,
+    ) -> Option<Result<Intended, String>> {
+        None
+    }
+
+    fn spec(&self, _tool: &str) -> Option<Spec> {
+        None
+    }
+
+    fn act<'a>(
+        &'a self,
+        permit: Permit,
+        _clock: &'a dyn Clock,
+        _limit: Duration,
+    ) -> Slow<'a, Acted> {
+        drop(permit);
+        let seen = Observation::NotSent("no connector".into());
+        Box::pin(async move { Acted { seen, answer: String::new(), issued: Vec::new() } })
+    }
+
+    fn find<'a>(&'a self, _tool: &'a str, _op: &'a str, _limit: Duration) -> Slow<'a, Sight> {
+        Box::pin(async move { Sight::Unreadable("no connector".into()) })
     }
 
     fn look<'a>(

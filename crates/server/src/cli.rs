@@ -385,6 +385,21 @@ pub enum FakeKind {
     /// An MCP server with prices that move
     #[command(after_help = "Example:\n  adjutant fake price-feed")]
     PriceFeed,
+    /// An MCP server that sells hotel rooms and may lie
+    #[command(
+        after_help = "Example:\n  adjutant fake hotel --state hotel.json --faults faults.json"
+    )]
+    Hotel {
+        /// What its prices and numbers are drawn from, if the state file does not say
+        #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+        seed: u64,
+        /// Where it keeps its bookings; without it they are gone with the process
+        #[arg(long, value_name = "FILE")]
+        state: Option<PathBuf>,
+        /// A plan of what goes wrong, as JSON, read anew at each call
+        #[arg(long, value_name = "FILE")]
+        faults: Option<PathBuf>,
+    },
 }
 
 #[cfg(test)]
@@ -463,6 +478,7 @@ mod tests {
             "fake",
             "fake model",
             "fake price-feed",
+            "fake hotel",
         ];
         assert_eq!(seen, wanted);
     }

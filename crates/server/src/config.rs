@@ -39,6 +39,8 @@ pub struct Config {
     pub model: Option<ModelConfig>,
     /// The model that says which matter an event concerns; without one, `model` does.
     pub small: Option<ModelConfig>,
+    /// The model that reviews what the policy would release by itself; without one, `model` does.
+    pub reviewer: Option<ModelConfig>,
     /// Who searches the web; without one, only known addresses can be read.
     pub search: Option<SearchConfig>,
     /// Addresses of this machine or network that pages and feeds may be read from.
@@ -74,7 +76,7 @@ pub enum Database {
 /// A model behind an HTTP endpoint.
 #[derive(Debug, Serialize)]
 pub struct ModelConfig {
-    /// The section that it stands in, for errors: `model` or `small`.
+    /// The section that it stands in, for errors: `model`, `small` or `reviewer`.
     #[serde(skip)]
     pub section: &'static str,
     /// Address up to and without `/chat/completions`.
@@ -192,7 +194,7 @@ pub enum Problem {
         "the environment variable {variable} ({section}.key_env) is not set; export it before the start"
     )]
     KeyVariable {
-        /// Which key it is: `model`, `small`, `search` or `mcp`.
+        /// Which key it is: `model`, `small`, `reviewer`, `search` or `mcp`.
         section: &'static str,
         /// Its name.
         variable: String,
@@ -200,7 +202,7 @@ pub enum Problem {
     /// The file with a key cannot be read or is empty.
     #[error("{section}.key_file {}: {reason}; write the key alone into it", .path.display())]
     KeyFile {
-        /// Which key it is: `model`, `small`, `search` or `mcp`.
+        /// Which key it is: `model`, `small`, `reviewer`, `search` or `mcp`.
         section: &'static str,
         /// Where it was looked for.
         path: PathBuf,
@@ -213,7 +215,7 @@ pub enum Problem {
         .path.display(), .path.display()
     )]
     KeyFileMode {
-        /// Which key it is: `model`, `small`, `search` or `mcp`.
+        /// Which key it is: `model`, `small`, `reviewer`, `search` or `mcp`.
         section: &'static str,
         /// The file.
         path: PathBuf,
@@ -353,6 +355,7 @@ fn parse(
         database: database(&below("database")?)?,
         model: model("model", &top, &below("model")?, home.as_deref())?,
         small: model("small", &top, &below("small")?, home.as_deref())?,
+        reviewer: model("reviewer", &top, &below("reviewer")?, home.as_deref())?,
         search: if top.has("search") {
             Some(reach::search(&below("search")?, home.as_deref())?)
         } else {

@@ -4,6 +4,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use base::SystemClock;
+use testkit::hotel::HotelOptions;
+use testkit::hotel::process::ProcessOptions;
 
 use crate::cli::FakeKind;
 
@@ -19,6 +21,12 @@ pub fn run(kind: FakeKind) -> anyhow::Result<()> {
             let config = testkit::model_server::Config::new(script, Arc::new(SystemClock));
             Ok(testkit::model_server::serve(listener, config).await?)
         }),
+        FakeKind::Hotel { seed, state, faults } => {
+            let options = HotelOptions::default();
+            let options = ProcessOptions { seed, options, state, faults };
+            let clock = Arc::new(SystemClock);
+            Ok(runtime.block_on(testkit::hotel::process::serve_stdio(options, clock))?)
+        }
         FakeKind::PriceFeed => Ok(runtime.block_on(testkit::price_feed::serve_stdio())?),
     }
 }

@@ -48,6 +48,7 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
         incarnation,
         model: models.main,
         small: models.small,
+        reviewer: models.reviewer,
         max_output_tokens: config.model.as_ref().map_or(4_096, output_tokens),
         world: outside.clone(),
     };
@@ -150,10 +151,11 @@ fn options(config: &Config, clock: Arc<dyn Clock>, incarnation: base::Incarnatio
     }
 }
 
-/// The model of the turn, and the one that says which matter an event concerns.
+/// The model of the turn, the one that says which matter an event concerns, and the reviewer.
 struct Models {
     main: Arc<dyn ChatModel>,
     small: Arc<dyn ChatModel>,
+    reviewer: Arc<dyn ChatModel>,
 }
 
 fn models(config: &Config) -> anyhow::Result<Models> {
@@ -166,11 +168,14 @@ fn models(config: &Config) -> anyhow::Result<Models> {
         );
     };
     let main: Arc<dyn ChatModel> = Arc::new(chat(settings)?);
-    let small: Arc<dyn ChatModel> = match &config.small {
-        None => main.clone(),
-        Some(settings) => Arc::new(chat(settings)?),
+    let role = |settings: &Option<ModelConfig>| -> anyhow::Result<Arc<dyn ChatModel>> {
+        Ok(match settings {
+            None => main.clone(),
+            Some(settings) => Arc::new(chat(settings)?),
+        })
     };
-    Ok(Models { main, small })
+    let (small, reviewer) = (role(&config.small)?, role(&config.reviewer)?);
+    Ok(Models { main, small, reviewer })
 }
 
 fn chat(settings: &ModelConfig) -> anyhow::Result<OpenAiChat> {

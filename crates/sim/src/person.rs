@@ -247,13 +247,13 @@ impl Person {
     fn change(&mut self, sim: &mut Sim<'_>, act: Act) -> std::result::Result<(), Crash> {
         let device = self.device.clone();
         let stops = act == Act::Stop;
-        let changed = self.write(sim, "change", move |_, tx| {
+        let changed = self.write(sim, "change", move |cx, tx| {
             let owner = tx.owner();
             let Some(duty) = store::duty::all(tx, owner, 1)?.into_iter().next() else {
                 return Ok(None);
             };
             let changed = match stops {
-                true => control::stop(tx, &device, duty.id)?,
+                true => control::stop(cx, tx, &device, duty.id)?,
                 false => control::resume(tx, &device, duty.id)?,
             };
             Ok(Some((duty.id, changed)))

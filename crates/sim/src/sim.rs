@@ -321,6 +321,7 @@ impl<'s> Sim<'s> {
             incarnation,
             model: self.model.clone(),
             small: self.small_model.clone(),
+            reviewer: self.small_model.clone(),
             max_output_tokens: 4_000,
             world: self.world.clone(),
         });

@@ -105,7 +105,9 @@ statements! { "action":
     OF_OWNER = hot select Action, "WHERE owner = $1 ORDER BY created_at DESC, id DESC LIMIT $2";
     OF_DUTY = hot select Action, "WHERE duty = $1 ORDER BY created_at DESC, id DESC LIMIT $2";
     DUE = hot "SELECT owner, id FROM action WHERE state = $1 AND due_at <= $2
-        ORDER BY due_at, id LIMIT $3";
+        AND (state <> 'blocked' OR not_before IS NULL) ORDER BY due_at, id LIMIT $3";
+    RETRY = hot "SELECT owner, id FROM action WHERE state = 'blocked' AND due_at <= $1
+        AND not_before IS NOT NULL ORDER BY due_at, id LIMIT $2";
     NEXT_DUE = "SELECT MIN(due_at) FROM action WHERE due_at IS NOT NULL";
     ERRAND = hot "SELECT id FROM action WHERE session = $1 AND tool = $2 AND errand = $3
         AND state IN ('admitted', 'dispatched', 'unknown') AND id <> $4 ORDER BY id LIMIT 1";
@@ -165,6 +167,12 @@ pub fn due(
     limit: i64,
 ) -> Result<Vec<(OwnerId, ActionId)>> {
     let rows = tx.rows(&DUE, params![state, now, limit])?;
+    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+}
+
+/// Actions that certainly did not leave and may be sent again now.
+pub fn retry(tx: &mut Tx<'_>, now: Timestamp, limit: i64) -> Result<Vec<(OwnerId, ActionId)>> {
+    let rows = tx.rows(&RETRY, params![now, limit])?;
     rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
 }
 

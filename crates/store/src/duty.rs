@@ -71,6 +71,7 @@ statements! { "duty":
     OF_SESSION = hot select Duty, "WHERE session = $1";
     MOVE = "UPDATE duty SET state = $2, moved_at = $3 WHERE id = $1 AND state = $4";
     INSERT_VERSION = insert TaskVersion, "";
+    VERSION = hot select TaskVersion, "WHERE id = $1";
     CURRENT = hot select TaskVersion, "WHERE duty = $1 AND state = 'current'";
     VERSIONS = select TaskVersion, "WHERE duty = $1 ORDER BY n";
     MOVE_VERSION = "UPDATE task_version SET state = $2, moved_at = $3 WHERE id = $1";
@@ -116,6 +117,11 @@ pub fn version(tx: &mut Tx<'_>, duty: DutyId) -> Result<TaskVersion> {
         Some(version) => Ok(version),
         None => tx.one(&LAST, params![duty])?.ok_or(StoreError::Missing("task version")),
     }
+}
+
+/// One version.
+pub fn version_by_id(tx: &mut Tx<'_>, id: TaskVersionId) -> Result<TaskVersion> {
+    tx.one(&VERSION, params![id])?.ok_or(StoreError::Missing("task version"))
 }
 
 /// All versions, oldest first.

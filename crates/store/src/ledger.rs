@@ -17,6 +17,8 @@ words! {
         Model = "model",
         /// The small model said which matter an event concerns.
         Attribution = "attribution",
+        /// The reviewer looked at an action.
+        Review = "review",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Messages to a person, with separately confirmed delivery states (USR-01, USR-17), and the chat.
 
 use base::{
-    BodyId, DeviceId, DutyId, MessageId, OwnerId, ProposalId, RunId, SessionId, TaskVersionId,
+    ActionId, BodyId, DeviceId, DutyId, MessageId, OwnerId, ProposalId, RunId, SessionId, TaskVersionId,
     Timestamp,
 };
 use domain::state::{MessageState, WorkItemState};
@@ -42,6 +42,8 @@ record! {
         pub task_version: Option<TaskVersionId>,
         /// The proposal whose card goes with it.
         pub proposal: Option<ProposalId>,
+        /// The action whose card goes with it.
+        pub action: Option<ActionId>,
         /// Whether what it tells is late.
         pub late: bool,
         /// The text.
@@ -79,24 +81,24 @@ statements! { "message":
         WHERE id = $1 AND state = 'queued'";
     DELIVER = hot "UPDATE message SET state = 'delivered', delivered_at = $2, delivered_to = $3, moved_at = $2
         WHERE id = $1 AND owner = $4 AND state = 'sending'";
-    CHAT = hot "SELECT e.seq, 'user', e.id, b.bytes, e.received_at, w.state, w.read_at, e.duty, NULL, e.late
+    CHAT = hot "SELECT e.seq, 'user', e.id, b.bytes, e.received_at, w.state, w.read_at, e.duty, NULL, e.late, NULL
         FROM event e JOIN body b ON b.id = e.body LEFT JOIN work_item w ON w.event = e.id
         WHERE e.owner = $1 AND e.kind = 'user_message' AND e.seq > $2
         ORDER BY e.seq LIMIT $3";
-    SAID = hot "SELECT m.seq, m.kind, m.id, b.bytes, m.created_at, m.state, NULL, m.duty, m.proposal, m.late
+    SAID = hot "SELECT m.seq, m.kind, m.id, b.bytes, m.created_at, m.state, NULL, m.duty, m.proposal, m.late, m.action
         FROM message m JOIN body b ON b.id = m.body
         WHERE m.owner = $1 AND m.seq > $2 ORDER BY m.seq LIMIT $3";
-    CHAT_BEFORE = hot "SELECT e.seq, 'user', e.id, b.bytes, e.received_at, w.state, w.read_at, e.duty, NULL, e.late
+    CHAT_BEFORE = hot "SELECT e.seq, 'user', e.id, b.bytes, e.received_at, w.state, w.read_at, e.duty, NULL, e.late, NULL
         FROM event e JOIN body b ON b.id = e.body LEFT JOIN work_item w ON w.event = e.id
         WHERE e.owner = $1 AND e.kind = 'user_message' AND e.seq < $2
         ORDER BY e.seq DESC LIMIT $3";
-    SAID_BEFORE = hot "SELECT m.seq, m.kind, m.id, b.bytes, m.created_at, m.state, NULL, m.duty, m.proposal, m.late
+    SAID_BEFORE = hot "SELECT m.seq, m.kind, m.id, b.bytes, m.created_at, m.state, NULL, m.duty, m.proposal, m.late, m.action
         FROM message m JOIN body b ON b.id = m.body
         WHERE m.owner = $1 AND m.seq < $2 ORDER BY m.seq DESC LIMIT $3";
-    ONE_EVENT = hot "SELECT e.seq, 'user', e.id, b.bytes, e.received_at, w.state, w.read_at, e.duty, NULL, e.late
+    ONE_EVENT = hot "SELECT e.seq, 'user', e.id, b.bytes, e.received_at, w.state, w.read_at, e.duty, NULL, e.late, NULL
         FROM event e JOIN body b ON b.id = e.body LEFT JOIN work_item w ON w.event = e.id
         WHERE e.id = $2 AND e.owner = $1 AND e.kind = 'user_message'";
-    ONE_MESSAGE = hot "SELECT m.seq, m.kind, m.id, b.bytes, m.created_at, m.state, NULL, m.duty, m.proposal, m.late
+    ONE_MESSAGE = hot "SELECT m.seq, m.kind, m.id, b.bytes, m.created_at, m.state, NULL, m.duty, m.proposal, m.late, m.action
         FROM message m JOIN body b ON b.id = m.body WHERE m.id = $2 AND m.owner = $1";
 }
 
@@ -170,6 +172,8 @@ pub struct Entry {
     pub duty: Option<DutyId>,
     /// With which card.
     pub proposal: Option<ProposalId>,
+    /// With which action's card.
+    pub action: Option<ActionId>,
     /// Whether it is late.
     pub late: bool,
 }
@@ -194,6 +198,7 @@ fn entry(row: &Row) -> Result<Entry> {
         duty: row.get(7)?,
         proposal: row.get(8)?,
         late: row.get(9)?,
+        action: row.get(10)?,
     })
 }
 

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use base::Timestamp;
-use engine::world::{Call, Health, Issued, Level, Look, Need, Read, Slow, World};
+use base::{Clock, Timestamp};
+use domain::effect::{Observation, Sight, Spec};
+use engine::world::{Acted, Call, Health, Intended, Issued, Level, Look, Need, Read, Slow, World};
 use serde_json::{Map, Value};
+use store::Permit;
 
 /// One tool of a [`FakeWorld`].
 #[derive(Debug, Clone, Default)]
@@ -17,6 +19,8 @@ pub struct FakeTool {
     pub answers: Vec<String>,
     /// Ids that every answer issues, with their kind.
     pub issues: Vec<(String, String)>,
+    /// What is known of these ids, by id.
+    pub snapshots: BTreeMap<String, Value>,
     /// Whether its server refuses our key.
     pub broken: bool,
 }
@@ -31,6 +35,39 @@ struct State {
     calls: Vec<(String, Map<String, Value>)>,
     looks: BTreeMap<String, VecDeque<Result<Look, String>>>,
     hosts: BTreeMap<String, String>,
+    effects: BTreeMap<String, FakeEffect>,
+    sent: Vec<Sent>,
+}
+
+/// A tool with an effect.
+#[derive(Debug, Clone)]
+pub struct FakeEffect {
+    /// What its manifest says.
+    pub spec: Spec,
+    /// What is seen of each sending, first to last; the last one stays.
+    pub seen: Vec<Observation>,
+    /// What each look sees, first to last; the last one stays.
+    pub sights: Vec<Sight>,
+}
+
+/// A request that reached the world.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sent {
+    /// The tool.
+    pub tool: String,
+    /// Under which id.
+    pub operation: String,
+    /// With which arguments.
+    pub arguments: Map<String, Value>,
+}
+
+/// The next of some answers; the last one stays.
+fn next<T: Clone>(answers: &mut Vec<T>) -> Option<T> {
+    match answers.len() {
+        0 => None,
+        1 => answers.first().cloned(),
+        _ => Some(answers.remove(0)),
+    }
 }
 
 impl FakeWorld {
@@ -41,6 +78,16 @@ impl FakeWorld {
     /// Adds or replaces a tool.
     pub fn tool(&self, name: &str, tool: FakeTool) {
         self.state().tools.insert(name.to_owned(), tool);
+    }
+
+    /// Adds or replaces a tool with an effect.
+    pub fn effect(&self, effect: FakeEffect) {
+        self.state().effects.insert(effect.spec.tool.clone(), effect);
+    }
+
+    /// What reached the world, in order.
+    pub fn sent(&self) -> Vec<Sent> {
+        self.state().sent.clone()
     }
 
     /// What the next look at a source with this configuration finds.
@@ -61,7 +108,8 @@ impl FakeWorld {
 
 impl World for FakeWorld {
     fn tools(&self) -> Vec<String> {
-        self.state().tools.keys().cloned().collect()
+        let state = self.state();
+        state.tools.keys().chain(state.effects.keys()).cloned().collect()
     }
 
     fn needs(&self, tool: &str, arguments: &Map<String, Value>) -> Result<Vec<Need>, String> {
@@ -109,18 +157,67 @@ impl World for FakeWorld {
                 let why = format!("the server of {connector} refuses the key");
                 return read(why.clone(), Vec::new(), Health::Broken { connector, why });
             }
-            let text = match tool.answers.len() {
-                0 => String::new(),
-                1 => tool.answers[0].clone(),
-                _ => tool.answers.remove(0),
-            };
+            let text = next(&mut tool.answers).unwrap_or_default();
             let issued = tool.issues.iter().map(|(kind, id)| Issued {
                 kind: kind.clone(),
                 id: id.clone(),
-                snapshot: Value::Null,
+                snapshot: tool.snapshots.get(id).cloned().unwrap_or(Value::Null),
                 expires_at: None,
             });
             read(text, issued.collect(), Health::Works { connector })
+        })
+    }
+
+    fn intended(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Option<Result<Intended, String>> {
+        let spec = self.spec(tool)?;
+        let need = |(argument, kind): (&String, &String)| {
+            let id = arguments.get(argument).and_then(Value::as_str)?.to_owned();
+            Some(Need { argument: argument.clone(), kind: Some(kind.clone()), id })
+        };
+        let needs = spec.objects.iter().filter_map(need).collect();
+        Some(Ok(Intended { spec, needs }))
+    }
+
+    fn spec(&self, tool: &str) -> Option<Spec> {
+        self.state().effects.get(tool).map(|effect| effect.spec.clone())
+    }
+
+    fn act<'a>(
+        &'a self,
+        permit: Permit,
+        clock: &'a dyn Clock,
+        _limit: Duration,
+    ) -> Slow<'a, Acted> {
+        Box::pin(async move {
+            let mut state = self.state();
+            let tool = permit.tool().to_owned();
+            let acted =
+                |seen| Acted { seen, answer: "an answer of a test".into(), issued: Vec::new() };
+            let Some(effect) = state.effects.get_mut(&tool) else {
+                return acted(Observation::NotSent(format!("there is no {tool}")));
+            };
+            if clock.now() > permit.send_by() {
+                return acted(Observation::NotSent("too late".into()));
+            }
+            let seen = next(&mut effect.seen);
+            let arguments = permit.arguments(effect.spec.operation.as_deref());
+            let operation = permit.operation_id().to_owned();
+            if !matches!(seen, Some(Observation::NotSent(_))) {
+                state.sent.push(Sent { tool, operation, arguments });
+            }
+            acted(seen.unwrap_or(Observation::Lost("no answer".into())))
+        })
+    }
+
+    fn find<'a>(&'a self, tool: &'a str, _op: &'a str, _limit: Duration) -> Slow<'a, Sight> {
+        Box::pin(async move {
+            let mut state = self.state();
+            let sight = state.effects.get_mut(tool).and_then(|effect| next(&mut effect.sights));
+            sight.unwrap_or(Sight::Unreadable("no connector".into()))
         })
     }
 

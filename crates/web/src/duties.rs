@@ -82,10 +82,19 @@ pub(crate) async fn resume(
     Named(id): Named<DutyId>,
     Json(asked): Json<Write>,
 ) -> std::result::Result<Sent<Value>, Problem> {
-    switch(&app, caller, Order::InTurn, "resume", id, asked.id, control::resume).await
+    switch(&app, caller, Order::InTurn, "resume", id, asked.id, resumed).await
 }
 
-type Switch = fn(&mut OwnerTx<'_, '_>, &Device, DutyId) -> Result<Changed>;
+fn resumed(
+    _: &engine::Context,
+    tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
+    duty: DutyId,
+) -> Result<Changed> {
+    control::resume(tx, device, duty)
+}
+
+type Switch = fn(&engine::Context, &mut OwnerTx<'_, '_>, &Device, DutyId) -> Result<Changed>;
 
 async fn switch(
     app: &App,
@@ -97,9 +106,9 @@ async fn switch(
     turn: Switch,
 ) -> std::result::Result<Sent<Value>, Problem> {
     let ask = Ask { id, operation, target: target(duty), content: Vec::new() };
-    let work = move |_: &engine::Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
+    let work = move |cx: &engine::Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         let owner = tx.owner();
-        Ok(match turn(tx, device, duty)? {
+        Ok(match turn(cx, tx, device, duty)? {
             Changed::Done => Outcome::Done(view(tx, owner, duty)?),
             Changed::Conflict(what) => Outcome::Conflict(what),
         })

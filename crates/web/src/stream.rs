@@ -182,7 +182,8 @@ mod tests {
             ids,
             limits: Limits::default(),
             model: model.clone(),
-            small: model,
+            small: model.clone(),
+            reviewer: model,
             max_output_tokens: 1,
             world: std::sync::Arc::new(testkit::world::FakeWorld::default()),
         };

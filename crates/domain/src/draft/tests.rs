@@ -275,3 +275,38 @@ fn a_long_value_is_remembered_by_its_digest() {
     let other = check_verdict(&check, Some(&reading), &format!("{long}y"));
     assert!(matches!(other, Verdict::Met { was: Some(was), .. } if was == reading));
 }
+
+#[test]
+fn a_draft_may_grant_what_each_grant_says_within_its_bounds() {
+    const GRANT: &str = r#"{"tool":"hotel.book_hotel","times":3,"currency":"HKD","each":"3000.00","total":"8200.00","to":["Ada"]}"#;
+    let with = |grants: &str| {
+        let draft = read(&GOOD.replacen('{', &format!(r#"{{"grants":[{grants}],"#), 1))?;
+        let bytes = serde_json::to_string(&draft).unwrap();
+        assert_eq!(serde_json::from_str::<Draft>(&bytes).unwrap(), draft);
+        let after = bytes.split_once(r#""grants":["#).map(|(_, after)| after.to_owned());
+        Ok::<_, String>(after)
+    };
+    let frozen =
+        |grants: &str| with(grants).map(|after| after.map(|after| after.starts_with(grants)));
+    let bare = r#"{"tool":"calendar.move","times":1}"#;
+    assert_eq!(frozen(GRANT), Ok(Some(true)));
+    assert_eq!(frozen(&[GRANT, bare].join(",")), Ok(Some(true)));
+    assert_eq!(frozen(&[bare; 12].join(",")), Ok(Some(true)));
+    assert_eq!(frozen(&[bare; 13].join(",")), Err("a duty has at most 12 grants".into()));
+    // Drafts that were frozen before there were grants read as drafts without.
+    assert_eq!(read(GOOD).unwrap().grants, vec![]);
+
+    let says = |from: &str, to: &str| with(&GRANT.replace(from, to)).unwrap_err();
+    assert_eq!(says(":3,", ":0,"), "a grant is for between 1 and 1000 times");
+    assert_eq!(
+        says("hotel.book_hotel", " "),
+        "a grant's tool must have between 1 and 80 characters"
+    );
+    assert_eq!(says("8200.00", "2999.99"), GrantError::Money.to_string());
+    assert_eq!(says(r#""currency":"HKD","#, ""), GrantError::Money.to_string());
+    assert_eq!(says("8200.00", "8,200"), "\"8,200\" is no amount of HKD; write it as 2600.00");
+    assert_eq!(says("Ada", "A\\u202eda"), GrantError::People.to_string());
+    assert!(says("HKD", "hkd").contains("three capital letters"));
+    assert!(says(r#""times":3"#, r#""times":-1"#).contains("-1"));
+    assert!(says(r#""times""#, r#""forever":true,"times""#).contains("`forever`"));
+}

@@ -143,8 +143,10 @@ fn stops(control: &Control) -> Result<(), Refusal> {
 /// What ties the action to its version, its objects and its bytes.
 fn bindings(action: &Standing<'_>, control: &Control, now: Timestamp) -> Result<(), Refusal> {
     match control.duty {
-        None | Some(DutyState::Active | DutyState::CloseProposed) => {}
-        Some(DutyState::Stopped | DutyState::Closed) => return Err(Refusal::DutyOver),
+        Some(DutyState::Active | DutyState::CloseProposed) => {}
+        None if action.duty.is_none() => {}
+        // A duty that is not on record is none in force.
+        None | Some(DutyState::Stopped | DutyState::Closed) => return Err(Refusal::DutyOver),
     }
     match control.version {
         Some(TaskVersionState::Current) => {}
@@ -173,8 +175,11 @@ fn released(action: &Standing<'_>, control: &Control, now: Timestamp) -> Result<
     let release = control.release.as_ref().ok_or(Refusal::NotReleased)?;
     let counts = match release.state {
         ApprovalState::Granted => true,
-        // A sending that certainly did not leave may be made again under the same approval.
-        ApprovalState::Consumed => action.state == ActionState::Blocked,
+        // A sending that certainly did not leave may be made again under the same approval, which is of
+        // this action alone: only by way of Blocked is an action admitted whose approval is used.
+        ApprovalState::Consumed => {
+            matches!(action.state, ActionState::Blocked | ActionState::Admitted)
+        }
         ApprovalState::Requested
         | ApprovalState::Denied
         | ApprovalState::Expired

@@ -12,8 +12,12 @@ use super::Effect;
 
 /// Bytes of one frozen content.
 const CONTENT_BYTES_MAX: usize = 64 * 1024;
+/// Up to here every whole number is a 64-bit float of its own.
+const EXACT_MAX: u64 = (1 << 53) - 1;
 /// Lines of a card.
 const CARD_LINES_MAX: usize = 20;
+/// Characters of one line's label.
+const CARD_LABEL_MAX: usize = 80;
 /// Characters of one line's value; the whole stands in the content.
 const CARD_VALUE_MAX: usize = 400;
 
@@ -148,6 +152,9 @@ pub enum ContentError {
     /// The operation id is ours.
     #[error("leave `{0}` out: it is the operation's own id, which the program sets")]
     Operation(String),
+    /// A number that the frozen form would change.
+    #[error("`{0}` has a whole number of more digits than JSON keeps; write it as a text")]
+    Number(String),
     /// The snapshot has no amount where the manifest says.
     #[error(
         "the answer that issued it has no amount at `{0}`, so it cannot be checked; search again, \
@@ -199,18 +206,23 @@ pub fn freeze(
         return Err(ContentError::Operation(argument.clone()));
     }
     for (argument, kind) in &spec.objects {
-        if !objects.iter().any(|object| object.argument == *argument && object.kind == *kind) {
+        if !names_one(arguments, objects, argument, kind) {
             let (argument, kind) = (argument.clone(), kind.clone());
             return Err(ContentError::Missing { argument, kind });
         }
     }
-    let at = |path: &str| value_at(arguments, objects, path);
+    if let Some((argument, _)) = arguments.iter().find(|(_, value)| !is_exact(value)) {
+        return Err(ContentError::Number(argument.clone()));
+    }
+    // The same call has the same bytes, however its numbers are written and in whatever order the records
+    // gave its objects.
+    let arguments = &canonical(arguments)?;
+    let mut objects = objects.to_vec();
+    objects.sort_by(|a, b| (&a.argument, &a.kind, &a.id).cmp(&(&b.argument, &b.kind, &b.id)));
+    let at = |path: &str| value_at(arguments, &objects, path);
     let amount = amount(spec, &at)?;
-    let errand: Map<String, Value> = spec
-        .once_per
-        .iter()
-        .filter_map(|name| Some((name.clone(), arguments.get(name)?.clone())))
-        .collect();
+    let errand: BTreeMap<&String, &Value> =
+        spec.once_per.iter().filter_map(|name| Some((name, arguments.get(name)?))).collect();
     let content = Content {
         operation: spec.tool.clone(),
         effect: spec.effect,
@@ -227,7 +239,7 @@ pub fn freeze(
         minor: amount.map(|amount| amount.minor.to_string()),
         currency: amount.map(|amount| amount.currency),
         recipients: recipients(spec, arguments)?,
-        errand: Digest::of(Value::Object(errand).to_string().as_bytes()).to_string(),
+        errand: Digest::of(&serde_jcs::to_vec(&errand).unwrap_or_default()).to_string(),
         task_version,
         compensates,
         entry: spec.entry,
@@ -238,7 +250,49 @@ pub fn freeze(
         return Err(ContentError::Long(bytes.len()));
     }
     let expires_at = objects.iter().filter_map(|object| object.expires_at).min();
+    // From here on only the bytes count: what is handed out is what they say.
+    let content = Content::read(&bytes).map_err(|_| ContentError::Long(bytes.len()))?;
     Ok(Frozen { digest: Digest::of(&bytes), bytes, content, expires_at })
+}
+
+/// The arguments as their RFC 8785 bytes say them: `1.0` is `1`, on the card as in the request.
+fn canonical(arguments: &Map<String, Value>) -> Result<Map<String, Value>, ContentError> {
+    let bytes = serde_jcs::to_vec(arguments).unwrap_or_default();
+    serde_json::from_slice(&bytes).map_err(|_| ContentError::Long(bytes.len()))
+}
+
+/// Whether the argument is one id, and that of exactly one of the objects, of this kind. Of a list of ids
+/// only the first would be priced and shown.
+fn names_one(
+    arguments: &Map<String, Value>,
+    objects: &[Object],
+    argument: &str,
+    kind: &str,
+) -> bool {
+    let id = match arguments.get(argument) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => {
+            return false;
+        }
+    };
+    let mut named = objects.iter().filter(|object| object.argument == argument);
+    let one = named.next().is_some_and(|object| object.kind == kind && object.id == id);
+    one && named.next().is_none()
+}
+
+/// Whether RFC 8785, whose numbers are 64-bit floats, writes every number in it as it is.
+fn is_exact(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => whole.unsigned_abs() <= EXACT_MAX,
+            (None, Some(_)) => false,
+            (None, None) => true,
+        },
+        Value::Array(items) => items.iter().all(is_exact),
+        Value::Object(fields) => fields.values().all(is_exact),
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+    }
 }
 
 /// `ARGUMENT`, or `ARGUMENT.path` in the snapshot of the object that it names.
@@ -257,19 +311,20 @@ fn amount(
 ) -> Result<Option<Amount>, ContentError> {
     let Some(path) = &spec.amount else { return Ok(None) };
     let missing = || ContentError::Amount(path.clone());
-    // Only a snapshot is believed: an argument is the model's own word.
-    if !path.split_once('.').is_some_and(|(argument, _)| spec.objects.contains_key(argument)) {
-        return Err(missing());
-    }
+    // Only a snapshot is believed, of the amount and of its currency: an argument is the model's own word.
+    let issued = |path: &str| {
+        let argument = path.split_once('.').map(|(argument, _)| argument);
+        argument.filter(|name| spec.objects.contains_key(*name)).and_then(|_| at(path))
+    };
     let currency = spec.currency.as_deref().ok_or_else(missing)?;
     let currency = match Currency::parse(currency) {
         Ok(currency) => currency,
         Err(_) => {
-            let code = at(currency).and_then(|code| code.as_str().map(str::to_owned));
+            let code = issued(currency).and_then(|code| code.as_str().map(str::to_owned));
             Currency::parse(&code.ok_or_else(missing)?).map_err(|_| missing())?
         }
     };
-    let text = match at(path) {
+    let text = match issued(path) {
         Some(Value::String(text)) => text,
         Some(Value::Number(number)) => number.to_string(),
         Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => {
@@ -299,22 +354,34 @@ fn recipients(spec: &Spec, arguments: &Map<String, Value>) -> Result<Vec<String>
     Ok(all)
 }
 
-/// The lines that a person decides by; without any in the manifest, every argument is one.
+/// The lines that a person decides by; without any in the manifest, every argument is one. The names of
+/// arguments are the model's words where nobody wrote down which there are.
 fn card(
     spec: &Spec,
     arguments: &Map<String, Value>,
     at: &impl Fn(&str) -> Option<Value>,
 ) -> Vec<CardLine> {
-    let all: Vec<String> = arguments.keys().cloned().collect();
-    let paths = if spec.card.is_empty() { &all } else { &spec.card };
-    let line = |path: &String| {
-        let label = path.rsplit('.').next().unwrap_or(path).replace('_', " ");
-        let value = match at(path) {
+    let line = |name: &str, value: Option<Value>| {
+        let value = match value {
             Some(Value::String(text)) => text,
             Some(Value::Null) | None => "not given".to_owned(),
             Some(value) => value.to_string(),
         };
+        let label = crate::words::on_one_line(&name.replace('_', " "), CARD_LABEL_MAX);
         CardLine { label, value: crate::words::on_one_line(&value, CARD_VALUE_MAX) }
     };
-    paths.iter().take(CARD_LINES_MAX).map(line).collect()
+    if !spec.card.is_empty() {
+        let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
+        return spec.card.iter().take(CARD_LINES_MAX).map(|p| line(&last(p), at(p))).collect();
+    }
+    let mut lines: Vec<CardLine> = arguments
+        .iter()
+        .take(CARD_LINES_MAX)
+        .map(|(name, value)| line(name, Some(value.clone())))
+        .collect();
+    if let Some(more) = arguments.len().checked_sub(CARD_LINES_MAX).filter(|more| *more > 0) {
+        let value = format!("{more} more arguments");
+        lines.push(CardLine { label: "not shown".into(), value });
+    }
+    lines
 }

@@ -190,20 +190,17 @@ impl Grant {
         if let Some(unknown) = content.recipients.iter().find(|name| !self.to.contains(name)) {
             return Err(Limit::Recipient(unknown.clone()));
         }
+        // What is sent to nobody by name goes to whomever the outside likes, whatever it costs.
+        if content.effect == Effect::Outward && content.recipients.is_empty() {
+            return Err(Limit::Recipient("whoever receives it".into()));
+        }
         match content.amount() {
             Some(amount) => self.pays(amount),
-            None => match content.effect {
-                Effect::Paid => Err(Limit::NoAmount),
-                Effect::Outward if content.recipients.is_empty() => {
-                    Err(Limit::Recipient("whoever receives it".into()))
-                }
-                Effect::Read
-                | Effect::Reversible
-                | Effect::Commitment
-                | Effect::Outward
-                | Effect::Authority
-                | Effect::Human => Ok(()),
-            },
+            // Half an amount is none.
+            None if content.effect == Effect::Paid || content.minor.is_some() => {
+                Err(Limit::NoAmount)
+            }
+            None => Ok(()),
         }
     }
 

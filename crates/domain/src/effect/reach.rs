@@ -40,9 +40,11 @@ pub fn reach(draft: &Draft, zone: &TimeZone, now: Timestamp) -> Reach {
         }
         let count = actions.entry(grant.tool.clone()).or_default();
         *count = count.saturating_add(grant.times);
-        people.extend(
-            grant.to.iter().filter(|name| !people.contains(name)).cloned().collect::<Vec<_>>(),
-        );
+        for name in &grant.to {
+            if !people.contains(name) {
+                people.push(name.clone());
+            }
+        }
     }
     let until = draft.until_at().ok().flatten();
     let counted: Option<Vec<u32>> =

@@ -9,7 +9,9 @@ use store::device::Device;
 use store::duty::Duty;
 use store::{OwnerTx, Result, StoreError};
 
+use super::actions::drop_pending;
 use super::{Changed, zone_of};
+use crate::Context;
 
 /// Ends a duty for good: its version, its schedules, its waits.
 pub(super) fn close(tx: &mut OwnerTx<'_, '_>, device: &Device, id: DutyId) -> Result<()> {
@@ -18,6 +20,9 @@ pub(super) fn close(tx: &mut OwnerTx<'_, '_>, device: &Device, id: DutyId) -> Re
     store::duty::advance(tx, &duty, DutyState::Closed, Some(device.principal))?;
     let version = store::duty::version(tx, id)?;
     store::duty::advance_version(tx, version.id, TaskVersionState::Ended)?;
+    for grant in store::grant::active(tx, id)? {
+        store::grant::end(tx, grant.id, Some(device.principal))?;
+    }
     end_wakeups(tx, &duty, ScheduleState::Closed)
 }
 
@@ -44,8 +49,14 @@ fn end_wakeups(tx: &mut OwnerTx<'_, '_>, duty: &Duty, to: ScheduleState) -> Resu
     Ok(())
 }
 
-/// The user stops a duty: it wakes no more, and a run of it ends at its next step.
-pub fn stop(tx: &mut OwnerTx<'_, '_>, device: &Device, id: DutyId) -> Result<Changed> {
+/// The user stops a duty: it wakes no more, a run of it ends at its next step, and nothing of it that has not
+/// been sent will be.
+pub fn stop(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
+    id: DutyId,
+) -> Result<Changed> {
     let owner = tx.owner();
     let duty = store::duty::get(tx, owner, id)?;
     match duty.state {
@@ -56,6 +67,7 @@ pub fn stop(tx: &mut OwnerTx<'_, '_>, device: &Device, id: DutyId) -> Result<Cha
             if let Some(closing) = store::proposal::closing(tx, id)? {
                 store::proposal::end(tx, &closing, ProposalState::Withdrawn, None)?;
             }
+            drop_pending(cx, tx, duty.session, device)?;
             end_wakeups(tx, &duty, ScheduleState::Paused)?;
             Ok(Changed::Done)
         }

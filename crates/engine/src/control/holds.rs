@@ -38,7 +38,10 @@ pub fn lift(tx: &mut OwnerTx<'_, '_>, device: &Device, id: PauseId) -> Result<Ch
         return Err(store::StoreError::Missing("pause"));
     }
     // Lifted twice is lifted.
-    store::hold::lift(tx, id, device.principal)?;
+    if store::hold::lift(tx, id, device.principal)? {
+        // What was released before the pause goes through full admission again (ADM-34).
+        store::action::wake(tx)?;
+    }
     Ok(Changed::Done)
 }
 

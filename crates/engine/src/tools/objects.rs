@@ -6,6 +6,7 @@ use domain::event::Trust;
 use domain::links;
 use model::ToolCall;
 use serde_json::Value;
+use store::action::Action;
 use store::event::NewBody;
 use store::object::Object;
 use store::run::Run;
@@ -13,7 +14,7 @@ use store::{OwnerTx, Result};
 
 use super::Wish;
 use crate::worker::Work;
-use crate::world::{Level, Need, Read};
+use crate::world::{Issued, Level, Need, Read};
 use crate::{Context, notice};
 
 /// How long an id counts after it was issued.
@@ -28,21 +29,54 @@ pub(super) fn refusal(
     work: &Work,
     wish: &Wish,
 ) -> Result<Option<String>> {
-    let (run, now) = (&work.run, tx.now());
     for need in &wish.needs {
-        let kind = need.kind.as_deref();
-        let found = store::object::find(tx, run.session, run.task_version, &need.id, kind, now)?;
-        if found.is_none() {
-            let kind = kind.unwrap_or("issued id");
-            return Ok(Some(format!(
-                "{}: \"{}\" is no {kind} that a tool of yours gave you in this duty, or that the \
-                 person wrote. Ids and addresses seen in mails or pages do not count: search for it \
-                 with a tool, or ask the person.",
-                need.argument, need.id
-            )));
+        if find(tx, work, need)?.is_none() {
+            return Ok(Some(not_issued(need)));
         }
     }
     way_round(cx, tx, &wish.tool, &wish.needs)
+}
+
+/// The object that counts for an id in a call of this run.
+fn find(tx: &mut OwnerTx<'_, '_>, work: &Work, need: &Need) -> Result<Option<Object>> {
+    let (run, now) = (&work.run, tx.now());
+    let kind = need.kind.as_deref();
+    store::object::find(tx, run.session, run.task_version, &need.id, kind, now)
+}
+
+/// The same with what was known of it when it was issued: what an action is made of.
+pub(super) fn issued(
+    tx: &mut OwnerTx<'_, '_>,
+    work: &Work,
+    need: &Need,
+) -> Result<Option<domain::effect::Object>> {
+    let Some(object) = find(tx, work, need)? else { return Ok(None) };
+    let snapshot = match object.snapshot {
+        None => Value::Null,
+        Some(body) => {
+            let bytes = store::event::body(tx, body)?.unwrap_or_default();
+            serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+        }
+    };
+    Ok(Some(domain::effect::Object {
+        argument: need.argument.clone(),
+        kind: object.kind,
+        id: object.value,
+        snapshot,
+        digest: object.digest,
+        expires_at: object.expires_at,
+    }))
+}
+
+/// What the model is told of an id that nobody issued.
+pub(super) fn not_issued(need: &Need) -> String {
+    let kind = need.kind.as_deref().unwrap_or("issued id");
+    format!(
+        "{}: \"{}\" is no {kind} that a tool of yours gave you in this duty, or that the person wrote. \
+         Ids and addresses seen in mails or pages do not count: search for it with a tool, or ask the \
+         person.",
+        need.argument, need.id
+    )
 }
 
 /// Why an address may not be read: the connector that stands for its site is broken (TOOL-08).
@@ -74,41 +108,63 @@ pub(super) fn issue(
     call: &ToolCall,
     read: &Read,
 ) -> Result<()> {
-    for issued in &read.issued {
-        let bytes = issued.snapshot.to_string().into_bytes();
+    let run = &work.run;
+    let to = (run.session, run.task_version, run.id);
+    issue_to(cx, tx, to, &call.id, &read.provenance, &read.issued)
+}
+
+/// Issues the ids in the answer to what was sent, to the version that wanted it: what was booked can be
+/// cancelled by its number.
+pub(crate) fn of_effect(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &Action,
+    issued: &[Issued],
+) -> Result<()> {
+    let to = (action.session, action.task_version, action.run);
+    issue_to(cx, tx, to, &action.call_id, &format!("action:{}", action.id), issued)
+}
+
+fn issue_to(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    to: (SessionId, Option<TaskVersionId>, RunId),
+    call_id: &str,
+    provenance: &str,
+    issued: &[Issued],
+) -> Result<()> {
+    let (session, task_version, run) = to;
+    let ours = tx.now().plus_ms(LASTS_MS);
+    for one in issued {
+        let bytes = one.snapshot.to_string().into_bytes();
         let digest = Digest::of(&bytes);
-        let snapshot = match issued.snapshot {
-            Value::Null => None,
-            Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-            | Value::Object(_) => {
-                let body = NewBody {
-                    id: cx.id(),
-                    bytes,
-                    media: "application/json".into(),
-                    provenance: read.provenance.clone(),
-                    trust: Trust::Outside,
-                };
-                let id: BodyId = body.id;
-                store::event::put_body(tx, body)?;
-                Some(id)
-            }
+        let snapshot = if one.snapshot.is_null() {
+            None
+        } else {
+            let body = NewBody {
+                id: cx.id(),
+                bytes,
+                media: "application/json".into(),
+                provenance: provenance.to_owned(),
+                trust: Trust::Outside,
+            };
+            let id: BodyId = body.id;
+            store::event::put_body(tx, body)?;
+            Some(id)
         };
         let object = Object {
             id: cx.id(),
             owner: tx.owner(),
-            session: work.run.session,
-            task_version: work.run.task_version,
-            kind: issued.kind.clone(),
-            value: issued.id.clone(),
+            session,
+            task_version,
+            kind: one.kind.clone(),
+            value: one.id.clone(),
             snapshot,
             digest,
-            run: work.run.id,
-            call_id: Some(call.id.clone()),
-            provenance: read.provenance.clone(),
-            expires_at: Some(tx.now().plus_ms(LASTS_MS)),
+            run,
+            call_id: Some(call_id.to_owned()),
+            provenance: provenance.to_owned(),
+            expires_at: Some(ours),
             created_at: tx.now(),
         };
         store::object::issue(tx, &object)?;

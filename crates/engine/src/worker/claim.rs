@@ -196,6 +196,7 @@ fn issue_addresses(
         | EventKind::WaitTimedOut
         | EventKind::WaitSatisfied
         | EventKind::ProposalDecided
+        | EventKind::ActionSettled
         | EventKind::Webhook
         | EventKind::File
         | EventKind::FeedEntry

@@ -4,6 +4,7 @@
 
 mod chance;
 mod context;
+mod effects;
 mod flood;
 mod hold;
 mod interleave;

@@ -65,7 +65,8 @@ async fn context(folder: &TempFolder, model: Arc<Fragile>) -> (Context, Device) 
         ids: Arc::new(ids),
         limits: Limits { retry_ms: 1, tick_ms: 50, ..Limits::default() },
         model: model.clone(),
-        small: model,
+        small: model.clone(),
+        reviewer: model,
         max_output_tokens: 500,
         world: Arc::new(testkit::world::FakeWorld::default()),
     };

@@ -5,7 +5,6 @@ use crate::outside::{Desk, desk, found};
 use crate::support::now;
 use domain::event::Trust;
 use domain::state::{WaitState, WorkItemState};
-use engine::control;
 use engine::intake::Receipt;
 use engine::world::Look;
 use model::{Answer, Finish, ToolCall};

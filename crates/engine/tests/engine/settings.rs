@@ -148,10 +148,10 @@ fn another_zone_moves_the_schedules_in_force_and_is_named_in_the_prefix() {
 
     // What is paused keeps its slot until it is resumed, and no zone is taken that does not exist.
     let device = talk.device.clone();
-    now(talk.cx.write(talk.device.owner, move |_, tx| {
+    now(talk.cx.write(talk.device.owner, move |cx, tx| {
         let owner = tx.owner();
         let duty = store::duty::all(tx, owner, 1)?.remove(0);
-        control::stop(tx, &device, duty.id)
+        control::stop(cx, tx, &device, duty.id)
     }))
     .unwrap();
     let before = schedules(&talk);

@@ -61,7 +61,8 @@ impl Talk {
             limits,
             incarnation,
             model: model.clone(),
-            small: model,
+            small: model.clone(),
+            reviewer: model,
             max_output_tokens: 500,
             world: world.clone(),
         };

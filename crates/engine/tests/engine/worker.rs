@@ -189,7 +189,7 @@ fn a_duty_that_is_stopped_while_the_model_thinks_says_nothing_more() {
     assert!(!said.tool_calls.is_empty(), "it would have spoken");
     let before = room.talk.said().len();
     let id = duty.id;
-    now(talk.cx.write(owner, move |_, tx| control::stop(tx, &device, id))).unwrap();
+    now(talk.cx.write(owner, move |cx, tx| control::stop(cx, tx, &device, id))).unwrap();
     let recorded = now(worker::record_answer(&talk.cx, &mut work, request.digest(), said));
     assert_eq!(recorded, Ok(Recorded::Over));
     assert_eq!(room.talk.said().len(), before);

@@ -647,6 +647,7 @@ CREATE TABLE message (
   duty UUID,
   task_version UUID,
   proposal UUID,
+  action UUID,
   late BOOLEAN NOT NULL,
   body UUID NOT NULL,
   state TEXT NOT NULL,

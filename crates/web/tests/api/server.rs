@@ -145,7 +145,8 @@ impl Server {
             ids,
             limits,
             model: model.clone(),
-            small: model,
+            small: model.clone(),
+            reviewer: model,
             max_output_tokens: 1_000,
             world: world.clone(),
         };
@@ -230,6 +231,7 @@ impl Server {
                         duty: None,
                         task_version: None,
                         proposal: None,
+                        action: None,
                         late: false,
                         body: body.id,
                         state: MessageState::Generated,

@@ -1,0 +1,123 @@
+//! Admission: the first cut line. A released action goes on only if every condition holds now (ADM-01..05).
+
+use base::{ActionId, OwnerId};
+use domain::effect::{Effect, Refusal, admit};
+use domain::state::ActionState;
+use store::action::Action;
+use store::{OwnerTx, Result};
+
+use crate::Context;
+use crate::effect::{Held, ask, control, drop_action, end_approval, held};
+use crate::pump::each;
+
+const BATCH: i64 = 16;
+
+/// Asks for what is released, and for what certainly did not leave. `true`: there may be more.
+pub async fn pass(cx: &Context) -> Result<bool> {
+    let now = cx.clock.now();
+    let found = cx
+        .store
+        .read(move |tx| {
+            let mut found = store::action::due(tx, ActionState::Authorized, now, BATCH)?;
+            found.extend(store::action::retry(tx, now, BATCH)?);
+            Ok(found)
+        })
+        .await?;
+    let more = found.len() as i64 >= BATCH;
+    each(found, |(owner, id)| decide(cx, owner, id)).await?;
+    Ok(more)
+}
+
+/// Decides on one action, under the operator's lock and then the owner's.
+pub async fn decide(cx: &Context, owner: OwnerId, id: ActionId) -> Result<()> {
+    let with = cx.clone();
+    cx.store.admit(owner, cx.uuid(), move |tx| record(&with, tx, id)).await
+}
+
+fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<()> {
+    let mut held = held(tx, id)?;
+    let (now, was) = (tx.now(), held.action.state);
+    let is_due = held.action.due_at.is_some_and(|at| at <= now);
+    let asks = match was {
+        ActionState::Authorized => true,
+        ActionState::Blocked => held.action.not_before.is_some(),
+        ActionState::Proposed
+        | ActionState::AwaitingApproval
+        | ActionState::Admitted
+        | ActionState::Dispatched
+        | ActionState::Unknown
+        | ActionState::Accepted
+        | ActionState::Effective
+        | ActionState::Denied
+        | ActionState::Expired
+        | ActionState::Superseded
+        | ActionState::Withdrawn
+        | ActionState::Cancelled
+        | ActionState::Abandoned => false,
+    };
+    if !asks || !is_due {
+        return Ok(());
+    }
+    let control = control(tx, &held)?;
+    let Err(refusal) = admit(&held.standing(cx), &control, now) else {
+        let undo_ms = undo_ms(cx, held.content.effect);
+        let action = &mut held.action;
+        action.state = ActionState::Admitted;
+        action.not_before = Some(now.plus_ms(undo_ms));
+        action.due_at = action.not_before;
+        action.reason = None;
+        return store::action::put(tx, action, was, None);
+    };
+    refused(cx, tx, &mut held, &refusal)
+}
+
+/// How long the person can undo it with one tap before it leaves.
+fn undo_ms(cx: &Context, effect: Effect) -> u64 {
+    match effect {
+        Effect::Paid | Effect::Commitment => cx.limits.undo_paid_ms,
+        Effect::Outward => cx.limits.undo_outward_ms,
+        Effect::Read | Effect::Reversible | Effect::Authority | Effect::Human => 0,
+    }
+}
+
+/// A refusal by a stop changes nothing but the note of it; others end the action or ask anew (ADM-20).
+fn refused(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    held: &mut Held,
+    refusal: &Refusal,
+) -> Result<()> {
+    let why = refusal.to_string();
+    if refusal.is_passing() {
+        return wait(cx, tx, &mut held.action, why);
+    }
+    if held.action.state == ActionState::Blocked {
+        let to = ActionState::Abandoned;
+        return drop_action(cx, tx, &mut held.action, to, &why, None);
+    }
+    let to = match refusal {
+        Refusal::DutyOver | Refusal::Superseded => ActionState::Superseded,
+        Refusal::Expired => ActionState::Expired,
+        Refusal::NotReleased | Refusal::Limit(_) => {
+            end_approval(tx, &held.action, false)?;
+            return ask(cx, tx, held, format!("No grant of yours covers it: {why}."));
+        }
+        Refusal::ObjectGone(_)
+        | Refusal::Tampered
+        | Refusal::Entry
+        | Refusal::SystemStop
+        | Refusal::Paused
+        | Refusal::Held
+        | Refusal::ObjectTaken(_)
+        | Refusal::ErrandOpen(_) => ActionState::Withdrawn,
+    };
+    drop_action(cx, tx, &mut held.action, to, &why, None)
+}
+
+fn wait(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action, why: String) -> Result<()> {
+    // Whatever ends the stop wakes it; the time is for a hint that was lost, or its own expiry.
+    let again = tx.now().plus_ms(cx.limits.admission_retry_ms);
+    action.due_at = Some(action.expires_at.map_or(again, |at| at.clamp(tx.now(), again)));
+    action.reason = Some(why);
+    store::action::put(tx, action, action.state, None)
+}

@@ -1,0 +1,254 @@
+//! The person's word on an action: release, refuse, take back, and what became of it (ADM-14, ADM-21).
+
+use base::{ActionId, Digest};
+use domain::state::{ActionState, ApprovalState, AttemptState};
+use domain::words;
+use store::action::Action;
+use store::approval::{self, Approval, Tap};
+use store::attempt::{self, Said};
+use store::device::Device;
+use store::{OwnerTx, Result, StoreError};
+
+use super::Changed;
+use crate::Context;
+use crate::effect::{drop_action, settled};
+
+/// Characters of a reason that are kept.
+const REASON_MAX: usize = 500;
+
+/// The person releases exactly what was shown. A tap while it is paused does nothing and must be repeated:
+/// it could else take effect long after they meant it (G-08).
+pub fn approve(
+    tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
+    id: ActionId,
+    shown: Digest,
+) -> Result<Changed> {
+    let (mut action, request) = match open(tx, id)? {
+        Ok(open) => open,
+        Err(conflict) => return Ok(conflict),
+    };
+    if request.digest != shown {
+        return Ok(Changed::Conflict(
+            "This is not what was shown to you. Open the card again and decide on what it says now."
+                .into(),
+        ));
+    }
+    let owner = tx.owner();
+    let pauses = store::hold::pauses(tx, owner)?;
+    if pauses.iter().any(|pause| pause.duty.is_none() || pause.duty == action.duty) {
+        return Ok(Changed::Conflict(
+            "It is paused, so nothing was released. Lift the pause, then release it again.".into(),
+        ));
+    }
+    if store::hold::is_stopped(tx)? {
+        return Ok(Changed::Conflict(
+            "The operator has stopped everything, so nothing was released. Release it again when that \
+             is lifted."
+                .into(),
+        ));
+    }
+    let tap = Tap { by: Some(device.principal), device: Some(device.id), reason: None };
+    approval::advance(tx, &request, ApprovalState::Granted, tap)?;
+    action.state = ActionState::Authorized;
+    action.due_at = Some(tx.now());
+    action.reason = None;
+    store::action::put(tx, &action, ActionState::AwaitingApproval, Some(device.principal))?;
+    Ok(Changed::Done)
+}
+
+/// The person says no, if they like with a reason that the agent reads.
+pub fn deny(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
+    id: ActionId,
+    reason: Option<String>,
+) -> Result<Changed> {
+    let (mut action, request) = match open(tx, id)? {
+        Ok(open) => open,
+        Err(conflict) => return Ok(conflict),
+    };
+    let reason = reason.map(|reason| words::on_one_line(reason.trim(), REASON_MAX));
+    let reason = reason.filter(|reason| !reason.is_empty());
+    let by = Some(device.principal);
+    let tap = Tap { by, device: Some(device.id), reason: reason.clone() };
+    approval::advance(tx, &request, ApprovalState::Denied, tap)?;
+    action.state = ActionState::Denied;
+    action.due_at = None;
+    action.reason = Some(reason.unwrap_or_else(|| "the person refused it".into()));
+    store::action::put(tx, &action, ActionState::AwaitingApproval, by)?;
+    settled(cx, tx, &action)?;
+    Ok(Changed::Done)
+}
+
+/// The action and its request, if it can still be decided; the time is compared here.
+fn open(
+    tx: &mut OwnerTx<'_, '_>,
+    id: ActionId,
+) -> Result<std::result::Result<(Action, Approval), Changed>> {
+    let action = own(tx, id)?;
+    let now = tx.now();
+    if action.state == ActionState::AwaitingApproval
+        && let Some(request) = action.approval
+    {
+        let request = approval::get(tx, request)?;
+        if request.until_at <= now || action.expires_at.is_some_and(|at| at <= now) {
+            let said = "The time for this decision has passed. Nothing was done.";
+            return Ok(Err(Changed::Conflict(said.into())));
+        }
+        return Ok(Ok((action, request)));
+    }
+    Ok(Err(Changed::Conflict(format!(
+        "This can no longer be decided: it is {}.",
+        words::action_state(action.state)
+    ))))
+}
+
+/// An action of this owner.
+fn own(tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Action> {
+    let action = store::action::get(tx, id)?;
+    match action.owner == tx.owner() {
+        true => Ok(action),
+        false => Err(StoreError::Missing("action")),
+    }
+}
+
+/// The person takes an action back. Before the attempt it ends; after it, it can only be dealt with (ADM-16).
+pub fn withdraw(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
+    id: ActionId,
+) -> Result<Changed> {
+    let mut action = own(tx, id)?;
+    let by = Some(device.principal);
+    let to = match action.state {
+        ActionState::Proposed | ActionState::AwaitingApproval | ActionState::Authorized => {
+            ActionState::Withdrawn
+        }
+        ActionState::Admitted => ActionState::Cancelled,
+        ActionState::Blocked if action.not_before.is_some() => ActionState::Abandoned,
+        ActionState::Dispatched | ActionState::Unknown => {
+            return Ok(Changed::Conflict(
+                "It has been sent already; what became of it is being checked. It can then be undone \
+                 by an action of its own."
+                    .into(),
+            ));
+        }
+        ActionState::Accepted | ActionState::Effective => {
+            return Ok(Changed::Conflict(
+                "It has happened already. It can be undone by an action of its own: ask for that."
+                    .into(),
+            ));
+        }
+        ActionState::Withdrawn | ActionState::Cancelled | ActionState::Abandoned => {
+            return Ok(Changed::Done);
+        }
+        ActionState::Blocked
+        | ActionState::Denied
+        | ActionState::Expired
+        | ActionState::Superseded => {
+            return Ok(Changed::Conflict(format!(
+                "Nothing is left to take back: it is {}.",
+                words::action_state(action.state)
+            )));
+        }
+    };
+    drop_action(cx, tx, &mut action, to, "the person took it back", by)?;
+    Ok(Changed::Done)
+}
+
+/// What the person says of an effect that nobody could find out about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statement {
+    /// It happened.
+    Happened,
+    /// It did not.
+    DidNot,
+    /// Keep looking.
+    KeepLooking,
+}
+
+/// The person says what became of it. Their word settles it; evidence against it opens it again (ADM-23).
+pub fn state(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
+    id: ActionId,
+    statement: Statement,
+) -> Result<Changed> {
+    let mut action = own(tx, id)?;
+    if action.state != ActionState::Unknown {
+        return Ok(Changed::Conflict(format!(
+            "This is settled already: it is {}.",
+            words::action_state(action.state)
+        )));
+    }
+    let by = Some(device.principal);
+    let (to, attempt_to) = match statement {
+        Statement::KeepLooking => {
+            action.due_at = Some(tx.now());
+            store::action::put(tx, &action, ActionState::Unknown, by)?;
+            return Ok(Changed::Done);
+        }
+        Statement::Happened => (ActionState::Accepted, AttemptState::Unknown),
+        Statement::DidNot => (ActionState::Blocked, AttemptState::Blocked),
+    };
+    action.state = to;
+    action.authority = Some("user".into());
+    action.reason = Some("the person said so".into());
+    action.not_before = None;
+    // Evidence may still come. Where it spoke against itself before, only the person's word is left.
+    let again = tx.now().plus_ms(cx.limits.retry_max_ms);
+    action.due_at = (!action.contradicted).then_some(again);
+    store::action::put(tx, &action, ActionState::Unknown, by)?;
+    if let Some(last) = attempt::of_action(tx, id)?.pop()
+        && last.state == AttemptState::Unknown
+        && attempt_to != AttemptState::Unknown
+    {
+        let said = Said { reason: action.reason.clone(), answer: last.answer, receipt: None };
+        attempt::advance(tx, &last, attempt_to, said)?;
+    }
+    settled(cx, tx, &action)?;
+    Ok(Changed::Done)
+}
+
+/// What a duty still owes: it cannot be closed before (DEL-20).
+pub(super) fn owed(tx: &mut OwnerTx<'_, '_>, session: base::SessionId) -> Result<Vec<String>> {
+    let line = |action: &Action| {
+        format!("{} ({}): {}", action.tool, action.id, words::action_state(action.state))
+    };
+    Ok(store::action::open(tx, session)?.iter().map(line).collect())
+}
+
+/// Ends everything of a lane that has not been sent: its duty ends or is stopped.
+pub(super) fn drop_pending(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    session: base::SessionId,
+    device: &Device,
+) -> Result<()> {
+    for mut action in store::action::open(tx, session)? {
+        let to = match action.state {
+            ActionState::Proposed | ActionState::AwaitingApproval | ActionState::Authorized => {
+                ActionState::Withdrawn
+            }
+            ActionState::Admitted => ActionState::Cancelled,
+            ActionState::Dispatched
+            | ActionState::Unknown
+            | ActionState::Accepted
+            | ActionState::Effective
+            | ActionState::Blocked
+            | ActionState::Denied
+            | ActionState::Expired
+            | ActionState::Superseded
+            | ActionState::Withdrawn
+            | ActionState::Cancelled
+            | ActionState::Abandoned => continue,
+        };
+        drop_action(cx, tx, &mut action, to, "its duty was stopped", Some(device.principal))?;
+    }
+    Ok(())
+}

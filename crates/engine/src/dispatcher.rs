@@ -1,0 +1,209 @@
+//! Dispatcher: the second cut line. Recheck, register the attempt, commit, and only then send (ADM-16..18).
+
+use std::time::Duration;
+
+use base::{ActionId, AttemptId, OwnerId};
+use domain::effect::{Outcome, Recall, Refusal, admit, judge, recall};
+use domain::event::Trust;
+use domain::state::{ActionState, ApprovalState, AttemptState};
+use store::action::Action;
+use store::approval::{self, Tap};
+use store::attempt::{self, Attempt, Registered, Said};
+use store::event::NewBody;
+use store::{OwnerTx, Permit, Result};
+
+use crate::effect::{Held, control, drop_action, held, settled};
+use crate::pump::each;
+use crate::world::Acted;
+use crate::{Context, tools};
+
+const BATCH: i64 = 16;
+
+/// Sends what was admitted and may leave now. `true`: there may be more.
+pub async fn pass(cx: &Context) -> Result<bool> {
+    let now = cx.clock.now();
+    let found =
+        cx.store.read(move |tx| store::action::due(tx, ActionState::Admitted, now, BATCH)).await?;
+    let more = found.len() as i64 == BATCH;
+    each(found, |(owner, id)| async move {
+        let Some(permit) = claim(cx, owner, id).await? else { return Ok(()) };
+        let attempt = permit.attempt();
+        let acted = perform(cx, permit).await;
+        cx.write(owner, move |cx, tx| record(cx, tx, attempt, acted)).await
+    })
+    .await?;
+    Ok(more)
+}
+
+/// Rechecks everything that time can change and commits the attempt: the permit is for that one alone.
+pub async fn claim(cx: &Context, owner: OwnerId, id: ActionId) -> Result<Option<Permit>> {
+    let with = cx.clone();
+    cx.store.dispatch(owner, cx.uuid(), move |tx| register(&with, tx, id)).await
+}
+
+fn register(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option<Registered>> {
+    let mut held = held(tx, id)?;
+    let now = tx.now();
+    let is_due = held.action.due_at.is_some_and(|at| at <= now);
+    if held.action.state != ActionState::Admitted || !is_due {
+        return Ok(None);
+    }
+    let control = control(tx, &held)?;
+    if let Err(refusal) = admit(&held.standing(cx), &control, now) {
+        recalled(cx, tx, &mut held, &refusal)?;
+        return Ok(None);
+    }
+    if let Some(approval) = held.action.approval {
+        let approval = approval::get(tx, approval)?;
+        if approval.state == ApprovalState::Granted {
+            approval::advance(tx, &approval, ApprovalState::Consumed, Tap::default())?;
+        }
+    }
+    let n = attempt::of_action(tx, id)?.len() as i64 + 1;
+    let send_by = now.plus_ms(cx.limits.send_by_ms);
+    let attempt = Attempt {
+        id: cx.id(),
+        owner: tx.owner(),
+        action: id,
+        n,
+        operation_id: if n == 1 { id.to_string() } else { format!("{id}.{n}") },
+        dispatcher: cx.incarnation,
+        send_by,
+        answer_by: send_by.plus_ms(cx.limits.effect_call_ms),
+        created_at: now,
+        state: AttemptState::Registered,
+        reason: None,
+        receipt: None,
+        answer: None,
+        moved_at: now,
+    };
+    attempt::register(tx, &mut held.action, attempt, &held.bytes).map(Some)
+}
+
+/// The recheck found a reason not to send: a pause cancels for good, a hold sends it back (ADM-16 b).
+fn recalled(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    held: &mut Held,
+    refusal: &Refusal,
+) -> Result<()> {
+    let why = refusal.to_string();
+    match recall(refusal) {
+        Recall::Cancel => drop_action(cx, tx, &mut held.action, ActionState::Cancelled, &why, None),
+        Recall::Return => {
+            let action = &mut held.action;
+            action.state = ActionState::Authorized;
+            action.not_before = None;
+            action.due_at = Some(tx.now().plus_ms(cx.limits.admission_retry_ms));
+            action.reason = Some(why);
+            store::action::put(tx, action, ActionState::Admitted, None)
+        }
+    }
+}
+
+/// Sends it. Whoever crashes here leaves an attempt without an answer: unknown, never "did not happen".
+pub async fn perform(cx: &Context, permit: Permit) -> Acted {
+    let limit = Duration::from_millis(cx.limits.effect_call_ms);
+    cx.world.act(permit, cx.clock.as_ref(), limit).await
+}
+
+/// Records what came of an attempt, by its id; also an answer that came when it was called unknown.
+pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: AttemptId, acted: Acted) -> Result<()> {
+    let attempt = attempt::get(tx, id)?;
+    let mut action = store::action::get(tx, attempt.action)?;
+    let open = matches!(attempt.state, AttemptState::Registered | AttemptState::Unknown);
+    let same = matches!(action.state, ActionState::Dispatched | ActionState::Unknown);
+    if !open || !same {
+        return Ok(());
+    }
+    let body = NewBody::text(cx.id(), acted.answer, format!("attempt:{id}"), Trust::Outside);
+    let answer = Some(body.id);
+    store::event::put_body(tx, body)?;
+    match judge(acted.seen) {
+        Outcome::Accepted { receipt } => {
+            let said = Said { receipt: Some(receipt.clone()), answer, reason: None };
+            attempt::advance(tx, &attempt, AttemptState::Accepted, said)?;
+            tools::of_effect(cx, tx, &action, &acted.issued)?;
+            accepted(cx, tx, &mut action, receipt)
+        }
+        Outcome::Blocked { why, again } => {
+            let said = Said { reason: Some(why.clone()), answer, receipt: None };
+            attempt::advance(tx, &attempt, AttemptState::Blocked, said)?;
+            blocked(
+                cx,
+                tx,
+                &mut action,
+                why,
+                again && attempt.n < i64::from(cx.limits.attempts_max),
+            )
+        }
+        Outcome::Unknown { why } if attempt.state == AttemptState::Registered => {
+            let said = Said { reason: Some(why.clone()), answer, receipt: None };
+            attempt::advance(tx, &attempt, AttemptState::Unknown, said)?;
+            unknown(cx, tx, &mut action, why)
+        }
+        Outcome::Unknown { .. } => Ok(()),
+    }
+}
+
+/// The outside confirmed it. In force it is once evidence says so; without a way to look, that is all.
+fn accepted(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    receipt: String,
+) -> Result<()> {
+    let was = action.state;
+    let can_look_up = cx.world.spec(&action.tool).is_some_and(|spec| spec.can_look_up);
+    action.state = ActionState::Accepted;
+    action.receipt = Some(receipt);
+    action.authority = Some("outside".into());
+    action.reason = None;
+    action.tries = 0;
+    action.due_at = can_look_up.then(|| tx.now().plus_ms(cx.limits.retry_ms));
+    store::action::put(tx, action, was, None)?;
+    if can_look_up { Ok(()) } else { settled(cx, tx, action) }
+}
+
+/// Certainly nothing happened. What never left may be sent again, after a new admission; what was refused
+/// is looked up once more, since a vendor may err.
+fn blocked(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    why: String,
+    again: bool,
+) -> Result<()> {
+    let was = action.state;
+    let now = tx.now();
+    let spec = cx.world.spec(&action.tool);
+    action.state = ActionState::Blocked;
+    action.reason = Some(why);
+    action.tries = 0;
+    if again {
+        let next = now.plus_ms(cx.backoff_ms(1));
+        (action.not_before, action.due_at) = (Some(next), Some(next));
+        return store::action::put(tx, action, was, None);
+    }
+    let settles = spec.filter(|spec| spec.can_look_up).and_then(|spec| spec.settled_after_ms);
+    action.authority = Some("outside".into());
+    action.not_before = None;
+    action.due_at = settles.map(|ms| action.sent_at.unwrap_or(now).plus_ms(ms));
+    store::action::put(tx, action, was, None)?;
+    settled(cx, tx, action)
+}
+
+/// Nobody knows. The reconciler looks; the model is never asked whether to send it again.
+pub(crate) fn unknown(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    why: String,
+) -> Result<()> {
+    let was = action.state;
+    action.state = ActionState::Unknown;
+    action.reason = Some(why);
+    action.tries = 0;
+    action.due_at = Some(tx.now().plus_ms(cx.limits.retry_ms));
+    store::action::put(tx, action, was, None)
+}

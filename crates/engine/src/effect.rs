@@ -1,0 +1,217 @@
+//! What the stages of the effect path share: the control records as they are now, the request for a release,
+//! and the end that whoever waits is told of (DESIGN section 6).
+
+use base::Timestamp;
+use domain::effect::{Content, Control, Release, Standing};
+use domain::event::{EventKind, Trust};
+use domain::state::{ActionState, ApprovalState};
+use domain::words;
+use store::action::Action;
+use store::approval::{self, Approval, Tap};
+use store::{OwnerTx, Result, StoreError};
+
+use crate::intake::{Content as Said, Incoming, accept};
+use crate::{Context, notice};
+
+/// The card's template and version.
+const TEMPLATE: &str = "action-1";
+
+/// An action with its frozen bytes.
+pub(crate) struct Held {
+    pub action: Action,
+    pub bytes: Vec<u8>,
+    pub content: Content,
+}
+
+/// Reads an action and its content under the lock. Bytes that were erased or changed are no content.
+pub(crate) fn held(tx: &mut OwnerTx<'_, '_>, id: base::ActionId) -> Result<Held> {
+    let action = store::action::get(tx, id)?;
+    let bytes = store::event::body(tx, action.content)?.unwrap_or_default();
+    let content = Content::read(&bytes).map_err(StoreError::Corrupt)?;
+    Ok(Held { action, bytes, content })
+}
+
+impl Held {
+    /// The action as the decisions see it.
+    pub fn standing(&self, cx: &Context) -> Standing<'_> {
+        Standing {
+            content: &self.content,
+            digest: self.action.digest,
+            bytes: base::Digest::of(&self.bytes),
+            state: self.action.state,
+            duty: self.action.duty,
+            expires_at: self.action.expires_at,
+            entry: cx.world.spec(&self.action.tool).map(|spec| spec.entry),
+        }
+    }
+}
+
+/// Everything that time and the user can change about an action, read now (ADM-02, ADM-18).
+pub(crate) fn control(tx: &mut OwnerTx<'_, '_>, held: &Held) -> Result<Control> {
+    let (action, owner, now) = (&held.action, tx.owner(), tx.now());
+    let pauses = store::hold::pauses(tx, owner)?;
+    let duty = match action.duty {
+        Some(duty) => Some(store::duty::get(tx, owner, duty)?.state),
+        None => None,
+    };
+    let version = match action.task_version {
+        Some(version) => Some(store::duty::version_by_id(tx, version)?.state),
+        None => None,
+    };
+    let (mut object_gone, mut object_taken) = (None, None);
+    for object in &held.content.objects {
+        let (value, kind) = (object.id.as_str(), object.kind.as_str());
+        let found =
+            store::object::find(tx, action.session, action.task_version, value, Some(kind), now)?;
+        if found.is_none_or(|found| found.digest != object.digest) {
+            object_gone.get_or_insert(object.argument.clone());
+        }
+        object_taken = object_taken.or(store::action::taken(tx, action, kind, value)?);
+    }
+    Ok(Control {
+        system_stop: tx.system_stop()?,
+        paused: pauses.iter().any(|pause| pause.duty.is_none() || pause.duty == action.duty),
+        held: !store::hold::placed(tx, owner)?.is_empty(),
+        duty,
+        version,
+        object_gone,
+        object_taken,
+        errand_open: store::action::errand(tx, action)?,
+        release: release(tx, action)?,
+    })
+}
+
+/// The approval that counts, with its grant as others have used it.
+fn release(tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<Option<Release>> {
+    let Some(id) = action.approval else { return Ok(None) };
+    let approval = approval::get(tx, id)?;
+    let grant = match approval.rests_on {
+        None => None,
+        Some(grant) => {
+            let own = match store::action::share(action.state) {
+                store::grant::Share::None => None,
+                store::grant::Share::Reserved | store::grant::Share::Spent => {
+                    Some(action.minor.unwrap_or(0))
+                }
+            };
+            Some(store::grant::get(tx, grant)?.limits(own)?)
+        }
+    };
+    Ok(Some(Release {
+        state: approval.state,
+        digest: approval.digest,
+        task_version: approval.task_version,
+        until: approval.until_at,
+        by_policy: approval.rests_on.is_some(),
+        grant,
+    }))
+}
+
+/// Until when somebody may decide, and what was decided be used.
+pub(crate) fn decide_until(cx: &Context, action: &Action, now: Timestamp) -> Timestamp {
+    let until = now.plus_ms(cx.limits.approval_ms);
+    action.expires_at.map_or(until, |expires| expires.min(until))
+}
+
+/// Asks a person to release an action: the request, its card, and the time it has (ADM-06, ADM-07).
+pub(crate) fn ask(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    held: &mut Held,
+    why: String,
+) -> Result<()> {
+    let was = held.action.state;
+    let until = decide_until(cx, &held.action, tx.now());
+    let request = Approval {
+        id: cx.id(),
+        owner: tx.owner(),
+        action: held.action.id,
+        digest: held.action.digest,
+        task_version: held.action.task_version,
+        until_at: until,
+        rests_on: None,
+        template: TEMPLATE.into(),
+        created_at: tx.now(),
+        state: ApprovalState::Requested,
+        decided_by: None,
+        device: None,
+        reason: None,
+        moved_at: tx.now(),
+    };
+    store::approval::insert(tx, &request)?;
+    let action = &mut held.action;
+    action.state = ActionState::AwaitingApproval;
+    action.approval = Some(request.id);
+    action.draws_on = None;
+    action.due_at = Some(until);
+    action.reason = Some(why.clone());
+    store::action::put(tx, action, was, None)?;
+    let text = words::asks(&held.content, &why);
+    notice::action(cx, tx, &held.action, text).map(|_| ())
+}
+
+/// Ends the approval of an action that goes no further.
+pub(crate) fn end_approval(tx: &mut OwnerTx<'_, '_>, action: &Action, expired: bool) -> Result<()> {
+    let Some(id) = action.approval else { return Ok(()) };
+    let approval = approval::get(tx, id)?;
+    let to = match (approval.state, expired) {
+        (ApprovalState::Requested | ApprovalState::Granted, true) => ApprovalState::Expired,
+        (ApprovalState::Requested, false) => ApprovalState::Cancelled,
+        (ApprovalState::Granted, false) => ApprovalState::Voided,
+        (
+            ApprovalState::Denied
+            | ApprovalState::Expired
+            | ApprovalState::Cancelled
+            | ApprovalState::Consumed
+            | ApprovalState::Voided,
+            _,
+        ) => return Ok(()),
+    };
+    approval::advance(tx, &approval, to, Tap::default()).map(|_| ())
+}
+
+/// Moves an action to an end before it was sent, and tells whoever waits.
+pub(crate) fn drop_action(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    to: ActionState,
+    why: &str,
+    by: Option<base::PrincipalId>,
+) -> Result<()> {
+    end_approval(tx, action, to == ActionState::Expired)?;
+    let was = action.state;
+    action.state = to;
+    action.reason = Some(why.to_owned());
+    action.due_at = None;
+    store::action::put(tx, action, was, by)?;
+    settled(cx, tx, action)
+}
+
+/// Tells whoever waits for an action what came of it: an event under its id, once per state.
+pub(crate) fn settled(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<()> {
+    let source = store::owner::locked(tx)?.timer_source;
+    let reason = action.reason.as_deref().unwrap_or_default();
+    let receipt = action.receipt.as_deref().map(|receipt| format!(" Receipt: {receipt}."));
+    let text = format!(
+        "action {} ({}): {}.{} {reason}",
+        action.id,
+        action.tool,
+        words::action_state(action.state),
+        receipt.unwrap_or_default()
+    );
+    let incoming = Incoming {
+        source,
+        external_id: format!("action:{}:{}:{}", action.id, action.state, action.tries),
+        kind: EventKind::ActionSettled,
+        key: Some(action.id.to_string()),
+        topic: None,
+        trust: Trust::Outside,
+        content: Said::text(text.trim_end(), format!("action:{}", action.id)),
+        links: Vec::new(),
+        session: None,
+        duty: None,
+        late: false,
+    };
+    accept(cx, tx, incoming).map(|_| ())
+}

@@ -1,0 +1,238 @@
+//! Reconciler: finds out what became of what was sent, by the operation's own id (ADM-22..24, ADM-33, ADM-36).
+//!
+//! It only looks, so it goes on while everything is paused. What it cannot settle in time it puts before
+//! the person; nothing here sends anything again.
+
+use std::time::Duration;
+
+use base::{ActionId, OwnerId};
+use domain::effect::{Finding, Settled, Sight, reconcile};
+use domain::state::{ActionState, AttemptState};
+use domain::words::{self, Notice};
+use store::action::Action;
+use store::attempt::{self, Said};
+use store::{OwnerTx, Result};
+
+use crate::dispatcher::unknown;
+use crate::effect::{held, settled};
+use crate::pump::each;
+use crate::{Context, notice};
+
+const BATCH: i64 = 16;
+const WATCHED: [ActionState; 4] =
+    [ActionState::Dispatched, ActionState::Unknown, ActionState::Accepted, ActionState::Blocked];
+
+/// Looks at what is due. `true`: there may be more.
+pub async fn pass(cx: &Context) -> Result<bool> {
+    let now = cx.clock.now();
+    let find = move |tx: &mut store::Tx<'_>| {
+        let mut found = Vec::new();
+        for state in WATCHED {
+            found.extend(store::action::due(tx, state, now, BATCH)?);
+        }
+        Ok(found)
+    };
+    let found = cx.store.read(find).await?;
+    let more = found.len() as i64 >= BATCH;
+    each(found, |(owner, id)| async move {
+        let Some(look) = claim(cx, owner, id).await? else { return Ok(()) };
+        let sight = perform(cx, &look).await;
+        cx.write(owner, move |cx, tx| record(cx, tx, &look, sight)).await
+    })
+    .await?;
+    Ok(more)
+}
+
+/// An operation to look up.
+#[derive(Debug, Clone)]
+pub struct Look {
+    action: ActionId,
+    /// The tool that made it.
+    pub tool: String,
+    /// Under which id the outside knows it.
+    pub operation: String,
+}
+
+/// What is to be looked up, if it still is; the next look is set before this one begins.
+pub async fn claim(cx: &Context, owner: OwnerId, id: ActionId) -> Result<Option<Look>> {
+    cx.write(owner, move |cx, tx| take(cx, tx, id)).await
+}
+
+fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option<Look>> {
+    let mut action = store::action::get(tx, id)?;
+    let now = tx.now();
+    let watched = WATCHED.contains(&action.state);
+    if !watched || action.due_at.is_none_or(|at| at > now) {
+        return Ok(None);
+    }
+    if action.state == ActionState::Blocked && action.not_before.is_some() {
+        return Ok(None);
+    }
+    if action.state == ActionState::Dispatched {
+        return forgotten(cx, tx, &mut action);
+    }
+    if action.state == ActionState::Unknown {
+        tell(cx, tx, &mut action)?;
+    }
+    let was = action.state;
+    let can_look_up = cx.world.spec(&action.tool).is_some_and(|spec| spec.can_look_up);
+    action.tries = action.tries.saturating_add(1);
+    action.due_at = can_look_up.then(|| now.plus_ms(cx.backoff_ms(action.tries)));
+    store::action::put(tx, &action, was, None)?;
+    let operation = attempt::of_action(tx, id)?.pop().map(|attempt| attempt.operation_id);
+    Ok(operation.filter(|_| can_look_up).map(|operation| Look {
+        action: id,
+        tool: action.tool,
+        operation,
+    }))
+}
+
+/// Its dispatcher is gone: started without a result is unknown (ADM-22).
+fn forgotten(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<Option<Look>> {
+    let why = "no answer is on record";
+    if let Some(attempt) = attempt::of_action(tx, action.id)?.pop()
+        && attempt.state == AttemptState::Registered
+    {
+        let said = Said { reason: Some(why.into()), ..Said::default() };
+        attempt::advance(tx, &attempt, AttemptState::Unknown, said)?;
+    }
+    unknown(cx, tx, action, why.into())?;
+    Ok(None)
+}
+
+/// Tells the person that it is being checked, and at the deadline asks them.
+fn tell(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<()> {
+    if action.escalated_at.is_some() {
+        return Ok(());
+    }
+    let now = tx.now();
+    let since = action.sent_at.unwrap_or(action.moved_at);
+    let can_look_up = cx.world.spec(&action.tool).is_some_and(|spec| spec.can_look_up);
+    if !can_look_up || since.plus_ms(cx.limits.reconcile_ms) <= now {
+        return escalate(cx, tx, action, None);
+    }
+    if since.plus_ms(cx.limits.unknown_told_ms) <= now {
+        let held = held(tx, action.id)?;
+        let what = words::operation(&held.content);
+        let notice = Notice::BeingChecked { what: &what };
+        notice::fault(cx, tx, action.session, &fault(action.id), &notice)?;
+    }
+    Ok(())
+}
+
+/// The fault of an unknown effect.
+fn fault(action: ActionId) -> String {
+    format!("unknown:{action}")
+}
+
+/// Puts it before the person, once: it happened, it did not, or keep looking.
+fn escalate(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    contradiction: Option<&str>,
+) -> Result<()> {
+    action.escalated_at = Some(tx.now());
+    let held = held(tx, action.id)?;
+    let text = words::did_it_happen(&held.content, contradiction);
+    notice::action(cx, tx, action, text)?;
+    settled(cx, tx, action)
+}
+
+/// Looks.
+pub async fn perform(cx: &Context, look: &Look) -> Sight {
+    let limit = Duration::from_millis(cx.limits.tool_call_ms);
+    cx.world.find(&look.tool, &look.operation, limit).await
+}
+
+/// Takes what was seen as far as it proves something.
+pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, look: &Look, sight: Sight) -> Result<()> {
+    let mut action = store::action::get(tx, look.action)?;
+    if !WATCHED.contains(&action.state) || action.state == ActionState::Dispatched {
+        return Ok(());
+    }
+    let settled_after_ms = cx.world.spec(&action.tool).and_then(|spec| spec.settled_after_ms);
+    let seen = Settled {
+        state: action.state,
+        receipt: action.receipt.clone(),
+        sent_at: action.sent_at.unwrap_or(action.moved_at),
+        settled_after_ms,
+        contradicted: action.contradicted,
+    };
+    match reconcile(&seen, &sight, tx.now()) {
+        Finding::Again => Ok(()),
+        Finding::Confirmed => {
+            action.due_at = None;
+            store::action::put(tx, &action, action.state, None)
+        }
+        Finding::Effective { receipt } => effective(cx, tx, &mut action, receipt),
+        Finding::Blocked { why } => {
+            let was = action.state;
+            action.state = ActionState::Blocked;
+            action.reason = Some(why);
+            action.authority = Some("outside".into());
+            (action.not_before, action.due_at) = (None, None);
+            store::action::put(tx, &action, was, None)?;
+            end(tx, &action, AttemptState::Blocked)?;
+            settled(cx, tx, &action)
+        }
+        Finding::Contradiction { why } => contradicted(cx, tx, &mut action, &why),
+    }
+}
+
+/// Evidence: accepted, if it was not yet, and in force.
+fn effective(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    receipt: String,
+) -> Result<()> {
+    action.receipt = Some(receipt);
+    action.authority = Some("outside".into());
+    action.due_at = None;
+    action.reason = None;
+    if action.state == ActionState::Unknown {
+        action.state = ActionState::Accepted;
+        store::action::put(tx, action, ActionState::Unknown, None)?;
+        end(tx, action, AttemptState::Accepted)?;
+    }
+    action.state = ActionState::Effective;
+    store::action::put(tx, action, ActionState::Accepted, None)?;
+    store::fault::close(tx, &fault(action.id))?;
+    settled(cx, tx, action)
+}
+
+/// What was said and what is there do not fit: nothing is shown as in force, and the person decides.
+fn contradicted(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    why: &str,
+) -> Result<()> {
+    let was = action.state;
+    action.state = ActionState::Unknown;
+    action.contradicted = true;
+    action.authority = None;
+    action.reason = Some(why.to_owned());
+    action.tries = 0;
+    action.due_at = Some(tx.now().plus_ms(cx.limits.retry_max_ms));
+    action.escalated_at = Some(tx.now());
+    store::action::put(tx, action, was, None)?;
+    escalate(cx, tx, action, Some(why))
+}
+
+/// The last attempt's own end, if it has none yet.
+fn end(tx: &mut OwnerTx<'_, '_>, action: &Action, to: AttemptState) -> Result<()> {
+    store::fault::close(tx, &fault(action.id))?;
+    match attempt::of_action(tx, action.id)?.pop() {
+        Some(attempt) if attempt.state == AttemptState::Unknown => {
+            let said = Said {
+                reason: action.reason.clone(),
+                receipt: action.receipt.clone(),
+                answer: attempt.answer,
+            };
+            attempt::advance(tx, &attempt, to, said).map(|_| ())
+        }
+        Some(_) | None => Ok(()),
+    }
+}

@@ -1,0 +1,595 @@
+//! The path of an effect: words, grant, action, release, admission, attempt, outcome (ADM-01..37, DEL-26).
+
+use std::collections::BTreeMap;
+
+use base::{ActionId, Digest, DutyId, Limits, SessionId};
+use domain::effect::{Effect, Observation, Sight, Spec};
+use domain::state::{ActionState, ApprovalState, AttemptState, WaitState};
+use engine::control::{self, Changed, Statement};
+use engine::{admission, dispatcher, reconciler, review};
+use model::ModelError;
+use serde_json::json;
+use store::action::Action;
+use store::approval::Approval;
+use store::attempt::Attempt;
+use testkit::stores::TempFolder;
+use testkit::world::{FakeEffect, FakeTool, Sent};
+
+use crate::outside::Small;
+use crate::support::{Talk, now, start};
+
+const SCRIPT: &str = r#"
+name = "effects"
+
+[[habit]]
+user = ' from the user'
+call = { tool = "settle_message", arguments = { stop = false } }
+
+[[rule]]
+user = 'from the user: keep a room(?<free>, at most (?<each>\S+) each, (?<total>\S+) in all, (?<times>\d+) times)?'
+not_called = "propose_duty"
+[[rule.call]]
+tool = "propose_duty"
+[rule.call.arguments]
+title = "A room"
+goal = "A room is booked."
+conditions = [{ text = "A room is booked.", evidence = "receipt", authority = "hotel" }]
+schedules = [{ when = "daily 09:00", prompt = "Look for a room." }]
+grants = [{ tool = "hotel.book", times = "$times:number", currency = "HKD", each = "$each", total = "$total" }]
+
+[[rule]]
+user = '(Look for a room|from the user: book)'
+not_called = "hotel.search"
+call = [{ tool = "call_tool", arguments = { name = "hotel.search", arguments = {} } }]
+
+[[rule]]
+user = '(Look for a room|from the user: book)'
+not_called = "hotel.book"
+call = [{ tool = "call_tool", arguments = { name = "hotel.book", arguments = { quote = "q-1", guest = "Ann" } } }]
+"#;
+
+/// A room that costs HKD 2 600.00.
+struct Room {
+    talk: Talk,
+    _folder: TempFolder,
+}
+
+fn spec(can_look_up: bool) -> Spec {
+    Spec {
+        tool: "hotel.book".into(),
+        effect: Effect::Paid,
+        entry: Digest::of(b"entry"),
+        objects: BTreeMap::from([("quote".into(), "quote".into())]),
+        amount: Some("quote.total".into()),
+        currency: Some("quote.currency".into()),
+        recipients: Vec::new(),
+        once_per: Vec::new(),
+        card: vec!["quote.hotel".into(), "guest".into()],
+        operation: Some("client_ref".into()),
+        undo: None,
+        can_look_up,
+        settled_after_ms: can_look_up.then_some(1_800_000),
+        idempotent_ms: None,
+    }
+}
+
+impl Room {
+    fn with(seen: &[Observation], sights: &[Sight], can_look_up: bool) -> Room {
+        let folder = TempFolder::new();
+        let file = folder.path().join("adjutant.db");
+        let talk = Talk::open(file, start(), 3, SCRIPT, Limits::default());
+        let known = json!({"id": "q-1", "total": "2600.00", "currency": "HKD", "hotel": "Harbour"});
+        talk.world.tool(
+            "hotel.search",
+            FakeTool {
+                answers: vec!["one room, q-1".into()],
+                issues: vec![("quote".into(), "q-1".into())],
+                snapshots: BTreeMap::from([("q-1".into(), known)]),
+                ..FakeTool::default()
+            },
+        );
+        let spec = spec(can_look_up);
+        talk.world.effect(FakeEffect { spec, seen: seen.to_vec(), sights: sights.to_vec() });
+        Room { talk, _folder: folder }
+    }
+
+    fn honest() -> Room {
+        let there = Sight::Found { receipt: "C-1".into(), ended: false };
+        Room::with(&[Observation::Receipt("C-1".into())], &[there], true)
+    }
+
+    /// Asks in the owner's own conversation, where no grant can cover it.
+    fn ask(&self) -> Action {
+        self.talk.say("book the room");
+        self.talk.turn();
+        self.only()
+    }
+
+    /// Has a duty with a grant confirmed, and runs its first slot.
+    fn duty(&self, limits: &str) -> (DutyId, SessionId) {
+        self.talk.say(&format!("keep a room, at most {limits}"));
+        self.talk.turn();
+        self.talk.confirm();
+        let duty = self.talk.read(|tx, owner| store::duty::all(tx, owner, 1)).remove(0);
+        self.slot(duty.session);
+        (duty.id, duty.session)
+    }
+
+    fn slot(&self, session: SessionId) {
+        self.talk.clock.advance_ms(24 * 3_600_000);
+        now(engine::timer::pass(&self.talk.cx)).unwrap();
+        now(engine::router::pass(&self.talk.cx)).unwrap();
+        let owner = self.talk.device.owner;
+        let work = now(engine::worker::claim(&self.talk.cx, owner, session)).unwrap().unwrap();
+        self.talk.run(work);
+    }
+
+    fn actions(&self) -> Vec<Action> {
+        self.talk.read(|tx, owner| store::action::all(tx, owner, 100))
+    }
+
+    fn only(&self) -> Action {
+        let mut actions = self.actions();
+        assert_eq!(actions.len(), 1);
+        actions.remove(0)
+    }
+
+    fn approvals(&self, action: ActionId) -> Vec<Approval> {
+        self.talk.read(move |tx, _| store::approval::of_action(tx, action))
+    }
+
+    fn attempts(&self, action: ActionId) -> Vec<Attempt> {
+        self.talk.read(move |tx, _| store::attempt::of_action(tx, action))
+    }
+
+    /// One pass of every stage of the path.
+    fn stages(&self) {
+        let cx = &self.talk.cx;
+        now(review::pass(cx)).unwrap();
+        now(admission::pass(cx)).unwrap();
+        now(dispatcher::pass(cx)).unwrap();
+        now(reconciler::pass(cx)).unwrap();
+    }
+
+    fn after_ms(&self, ms: u64) {
+        self.talk.clock.advance_ms(ms);
+        self.stages();
+    }
+
+    fn tap<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(
+            &engine::Context,
+            &mut store::OwnerTx<'_, '_>,
+            &store::device::Device,
+        ) -> store::Result<T>
+        + Send
+        + 'static,
+    ) -> T {
+        let device = self.talk.device.clone();
+        now(self.talk.cx.write(device.owner, move |cx, tx| work(cx, tx, &device))).unwrap()
+    }
+
+    fn approve(&self) -> Changed {
+        let action = self.only();
+        let (id, digest) = (action.id, action.digest);
+        self.tap(move |_, tx, device| control::approve(tx, device, id, digest))
+    }
+
+    fn state(&self) -> ActionState {
+        self.only().state
+    }
+
+    fn sent(&self) -> Vec<Sent> {
+        self.talk.world.sent()
+    }
+}
+
+fn conflict(changed: Changed) -> String {
+    match changed {
+        Changed::Conflict(why) => why,
+        Changed::Done => panic!("it was done"),
+    }
+}
+
+#[test]
+fn what_no_grant_covers_is_sent_once_after_exactly_the_shown_content_was_released() {
+    let room = Room::honest();
+    let action = room.ask();
+    assert_eq!((action.state, action.minor), (ActionState::Proposed, Some(260_000)));
+    room.stages();
+    assert_eq!(room.state(), ActionState::AwaitingApproval);
+    let card = room.talk.said().pop().unwrap();
+    assert_eq!(
+        card.1,
+        "Release this? hotel.book for HKD 2 600.00 (hotel Harbour, guest Ann). No grant of yours covers \
+         it. If you do nothing, nothing happens."
+    );
+    let id = action.id;
+    let wrong = room
+        .tap(move |_, tx, device| control::approve(tx, device, id, Digest::of(b"something else")));
+    assert!(conflict(wrong).contains("not what was shown"));
+    room.after_ms(1);
+    assert_eq!(room.state(), ActionState::AwaitingApproval, "nothing by itself");
+
+    assert_eq!(room.approve(), Changed::Done);
+    room.stages();
+    assert_eq!(
+        (room.state(), room.sent()),
+        (ActionState::Admitted, Vec::new()),
+        "it can be undone"
+    );
+    room.after_ms(5_000);
+    assert_eq!(room.state(), ActionState::Accepted, "confirmed is not in force");
+    let arguments = json!({"quote": "q-1", "guest": "Ann", "client_ref": id.to_string()});
+    let sent = Sent {
+        tool: "hotel.book".into(),
+        operation: id.to_string(),
+        arguments: arguments.as_object().unwrap().clone(),
+    };
+    assert_eq!(room.sent(), [sent]);
+    room.after_ms(2_000);
+    let done = room.only();
+    assert_eq!((done.state, done.receipt.as_deref()), (ActionState::Effective, Some("C-1")));
+    let approvals = room.approvals(id);
+    let one: Vec<_> = approvals.iter().map(|a| (a.state, a.digest, a.device)).collect();
+    let device = Some(room.talk.device.id);
+    assert_eq!(one, [(ApprovalState::Consumed, action.digest, device)]);
+    room.after_ms(60_000);
+    assert_eq!((room.sent().len(), conflict(room.approve()).contains("in force")), (1, true));
+
+    // Whoever proposed it is woken with what came of it.
+    now(engine::router::pass(&room.talk.cx)).unwrap();
+    let requests = room.talk.turn();
+    let told = String::from_utf8_lossy(requests.first().unwrap()).into_owned();
+    assert!(told.contains("in force. Receipt: C-1."), "{told}");
+    let wait = room.talk.read(move |tx, _| {
+        let id = wait_of(tx)?;
+        store::wait::get(tx, id)
+    });
+    assert_eq!((wait.kind.as_str(), wait.state), ("action_settled", WaitState::Satisfied));
+}
+
+fn wait_of(tx: &mut store::Tx<'_>) -> store::Result<base::WaitId> {
+    let owner = store::owner::all(tx)?.remove(0);
+    let events = store::event::recent(tx, owner.id, (owner.created_at.plus_ms(1 << 40), None), 50)?;
+    let of =
+        events.into_iter().find(|e| e.kind == domain::event::EventKind::ActionSettled).unwrap();
+    Ok(store::wait::met_by(tx, of.id)?.remove(0).id)
+}
+
+#[test]
+fn inside_a_grant_the_policy_releases_it_once_the_reviewer_finds_nothing_against_it() {
+    let mut room = Room::honest();
+    room.talk.cx.reviewer = Small::says(&[Ok(r#"{"verdict":"allow","why":"As delegated"}"#)]);
+    let (duty, _) = room.duty("3000.00 each, 8200.00 in all, 3 times");
+    room.stages();
+    room.after_ms(5_000);
+    room.after_ms(2_000);
+    let action = room.only();
+    assert_eq!((action.state, action.duty), (ActionState::Effective, Some(duty)));
+    let approvals = room.approvals(action.id);
+    let said: Vec<_> =
+        approvals.iter().map(|a| (a.template.as_str(), a.device, a.reason.as_deref())).collect();
+    assert_eq!(said, [("policy-1: inside a grant", None, Some("reviewer small: As delegated"))]);
+    let grant = room.talk.read(move |tx, _| store::grant::active(tx, duty)).remove(0);
+    let used = (grant.reserved_count, grant.reserved_minor, grant.spent_count, grant.spent_minor);
+    assert_eq!(used, (0, 0, 1, 260_000));
+    assert!(room.talk.said().iter().all(|(_, text)| !text.contains("Release")), "nobody was asked");
+}
+
+#[test]
+fn the_reviewers_doubt_failure_or_silence_asks_the_person() {
+    let said = [
+        (Ok(r#"{"verdict":"ask","why":"Another city"}"#), "asks you to look: Another city."),
+        (Ok("certainly!"), "asks you to look: its answer could not be read."),
+        (Err(ModelError::Refused), "asks you to look: it gave no answer"),
+    ];
+    for (answer, wanted) in said {
+        let mut room = Room::honest();
+        room.talk.cx.reviewer = Small::says(&[answer]);
+        room.duty("3000.00 each, 8200.00 in all, 3 times");
+        room.stages();
+        room.after_ms(60_000);
+        assert_eq!((room.state(), room.sent().len()), (ActionState::AwaitingApproval, 0));
+        let card = room.talk.said().pop().unwrap().1;
+        assert!(card.contains(wanted), "{card}");
+    }
+}
+
+#[test]
+fn beyond_the_grant_each_in_all_or_too_often_the_person_is_asked() {
+    for (limits, wanted) in [
+        (
+            "2599.99 each, 8200.00 in all, 3 times",
+            "HKD 2 600.00 is more than the grant allows at once",
+        ),
+        (
+            "2000.00 each, 2000.00 in all, 3 times",
+            "HKD 2 600.00 is more than the grant allows at once",
+        ),
+    ] {
+        let room = Room::honest();
+        room.duty(limits);
+        room.after_ms(1);
+        assert_eq!((room.state(), room.sent().len()), (ActionState::AwaitingApproval, 0));
+        let card = room.talk.said().pop().unwrap().1;
+        assert!(card.contains(wanted), "{card}");
+    }
+    // Two that fit one by one do not fit together: what is sent or unknown counts as spent (ADM-05).
+    let mut room = Room::with(&[Observation::Lost("no answer".into())], &[Sight::Absent], true);
+    let allow = Ok(r#"{"verdict":"allow","why":""}"#);
+    room.talk.cx.reviewer = Small::says(&[allow.clone(), allow]);
+    let (_, session) = room.duty("3000.00 each, 5000.00 in all, 3 times");
+    room.stages();
+    room.after_ms(5_000);
+    assert_eq!(room.state(), ActionState::Unknown);
+    room.slot(session);
+    room.stages();
+    let states: Vec<_> = room.actions().into_iter().map(|a| (a.state, a.reason)).collect();
+    let why = "No grant of yours covers it: HKD 2 600.00 is more than the HKD 2 400.00 that the grant has \
+               left.";
+    assert_eq!(states[0], (ActionState::AwaitingApproval, Some(why.into())));
+}
+
+#[test]
+fn a_stop_wins_from_a_definite_instant() {
+    let pause = |room: &Room| {
+        let paused = room.tap(|cx, tx, device| control::pause(cx, tx, device, None));
+        assert_eq!(paused, Changed::Done);
+    };
+    let lift = |room: &Room| {
+        let pause = room.talk.read(store::hold::pauses).remove(0).id;
+        assert_eq!(room.tap(move |_, tx, device| control::lift(tx, device, pause)), Changed::Done);
+    };
+    // Before the admission commit: refused, kept as it is, and admitted anew once it is lifted.
+    let room = Room::honest();
+    room.ask();
+    room.stages();
+    assert_eq!(room.approve(), Changed::Done);
+    pause(&room);
+    room.after_ms(60_000);
+    assert_eq!(room.state(), ActionState::Authorized);
+    assert_eq!(room.only().reason.as_deref(), Some("it is paused; the person lifts that"));
+    lift(&room);
+    room.stages();
+    assert_eq!(room.state(), ActionState::Admitted);
+    // Between the two commits: cancelled for good.
+    pause(&room);
+    room.after_ms(5_000);
+    assert_eq!((room.state(), room.sent().len()), (ActionState::Cancelled, 0));
+    lift(&room);
+    room.after_ms(60_000);
+    assert_eq!((room.state(), room.sent().len()), (ActionState::Cancelled, 0));
+
+    // A tap made while it is paused must be repeated (G-08).
+    let room = Room::honest();
+    room.ask();
+    room.stages();
+    pause(&room);
+    assert!(conflict(room.approve()).contains("Lift the pause, then release it again"));
+    lift(&room);
+    room.after_ms(60_000);
+    assert_eq!(room.state(), ActionState::AwaitingApproval);
+    assert_eq!(room.approve(), Changed::Done);
+
+    // A hold sends it back, and once released it goes on by itself, through full admission.
+    room.stages();
+    assert_eq!(room.state(), ActionState::Admitted);
+    room.talk.say("how is it going?");
+    room.after_ms(5_000);
+    assert_eq!((room.state(), room.sent().len()), (ActionState::Authorized, 0));
+    let why = "a message of the person holds everything back until it is settled";
+    assert_eq!(room.only().reason.as_deref(), Some(why));
+    room.talk.turn();
+    room.stages();
+    assert_eq!(room.state(), ActionState::Admitted);
+
+    // The operator's stop cancels what was admitted.
+    room.talk.system_stop(true);
+    room.after_ms(5_000);
+    assert_eq!((room.state(), room.sent().len()), (ActionState::Cancelled, 0));
+}
+
+#[test]
+fn after_the_attempt_a_stop_changes_nothing_and_unknown_is_looked_up_and_never_sent_again() {
+    let there = Sight::Found { receipt: "C-9".into(), ended: false };
+    let lost = Observation::Lost("no answer".into());
+    let room = Room::with(&[lost], &[Sight::Absent, Sight::Absent, there], true);
+    room.ask();
+    room.stages();
+    room.approve();
+    room.stages();
+    room.after_ms(5_000);
+    assert_eq!((room.state(), room.sent().len()), (ActionState::Unknown, 1));
+    let paused = room.tap(|cx, tx, device| control::pause(cx, tx, device, None));
+    assert_eq!(paused, Changed::Done);
+    let id = room.only().id;
+    let late = room.tap(move |cx, tx, device| control::withdraw(cx, tx, device, id));
+    assert!(conflict(late).contains("has been sent already"));
+    for _ in 0..3 {
+        room.after_ms(300_000);
+    }
+    let action = room.only();
+    assert_eq!((action.state, action.receipt.as_deref()), (ActionState::Effective, Some("C-9")));
+    let attempts: Vec<_> =
+        room.attempts(id).into_iter().map(|a| (a.n, a.state, a.receipt)).collect();
+    assert_eq!(attempts, [(1, AttemptState::Accepted, Some("C-9".into()))]);
+    assert_eq!(room.sent().len(), 1);
+}
+
+#[test]
+fn not_there_means_nothing_before_the_promised_time_and_then_that_nothing_happened() {
+    let lost = Observation::Lost("no answer".into());
+    let room = Room::with(&[lost], &[Sight::Absent], true);
+    room.ask();
+    room.stages();
+    room.approve();
+    room.stages();
+    room.after_ms(5_000);
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        room.after_ms(300_000);
+        told.push(room.state());
+    }
+    assert_eq!(told, [ActionState::Unknown; 5]);
+    let said = room.talk.said();
+    let checking = said.iter().filter(|(_, text)| text.starts_with("Being checked")).count();
+    assert_eq!(checking, 1, "once, after two minutes: {said:?}");
+    room.after_ms(300_000);
+    room.after_ms(300_000);
+    assert_eq!((room.state(), room.sent().len()), (ActionState::Blocked, 1));
+}
+
+#[test]
+fn what_cannot_be_looked_up_is_settled_by_the_person() {
+    for (statement, wanted) in [
+        (Statement::Happened, ActionState::Accepted),
+        (Statement::DidNot, ActionState::Blocked),
+        (Statement::KeepLooking, ActionState::Unknown),
+    ] {
+        let room = Room::with(&[Observation::Other("?".into())], &[], false);
+        room.ask();
+        room.stages();
+        room.approve();
+        room.stages();
+        room.after_ms(5_000);
+        assert_eq!(room.state(), ActionState::Unknown);
+        room.after_ms(2_000);
+        let card = room.talk.said().pop().unwrap().1;
+        assert!(card.starts_with("Did this happen? hotel.book for HKD 2 600.00"), "{card}");
+        let id = room.only().id;
+        let said = room.tap(move |cx, tx, device| control::state(cx, tx, device, id, statement));
+        assert_eq!((said, room.state()), (Changed::Done, wanted));
+        room.after_ms(3_600_000);
+        assert_eq!((room.state(), room.sent().len()), (wanted, 1));
+    }
+}
+
+#[test]
+fn a_world_that_contradicts_itself_becomes_a_card_and_nothing_more_is_sent() {
+    let there = Sight::Found { receipt: "C-1".into(), ended: false };
+    let unknown = ActionState::Unknown;
+    let lies = Observation::Receipt("C-1".into());
+    let lies = (lies, Sight::Absent, "C-1 was confirmed, and is not there", unknown);
+    // What is found there all the same is in force, whatever was said, and the person knows of both.
+    let refuses = Observation::Refused("sold out".into());
+    let refuses = (refuses, there, "it was refused, and yet C-1 is there", ActionState::Effective);
+    for (seen, sight, wanted, state) in [lies, refuses] {
+        let room = Room::with(&[seen], &[sight], true);
+        room.ask();
+        room.stages();
+        room.approve();
+        room.stages();
+        room.after_ms(5_000);
+        for _ in 0..8 {
+            room.after_ms(300_000);
+        }
+        let action = room.only();
+        assert_eq!((action.state, action.contradicted), (state, true));
+        let card = room.talk.said().pop().unwrap().1;
+        assert!(card.contains(wanted), "{card}");
+        assert_eq!(room.sent().len(), 1);
+    }
+}
+
+#[test]
+fn what_certainly_never_left_is_sent_again_under_a_new_id_and_only_so_often() {
+    let not_sent = Observation::NotSent("the connector is down".into());
+    let there = Sight::Found { receipt: "C-1".into(), ended: false };
+    let room =
+        Room::with(&[not_sent.clone(), Observation::Receipt("C-1".into())], &[there.clone()], true);
+    let id = room.ask().id;
+    room.stages();
+    room.approve();
+    room.stages();
+    for _ in 0..6 {
+        room.after_ms(10_000);
+    }
+    let operations: Vec<String> = room.attempts(id).into_iter().map(|a| a.operation_id).collect();
+    assert_eq!(operations, [id.to_string(), format!("{id}.2")]);
+    assert_eq!((room.state(), room.sent().len()), (ActionState::Effective, 1));
+
+    let room = Room::with(&[not_sent], &[there], true);
+    let id = room.ask().id;
+    room.stages();
+    room.approve();
+    room.stages();
+    for _ in 0..30 {
+        room.after_ms(10_000);
+    }
+    assert_eq!((room.attempts(id).len(), room.sent().len()), (3, 0));
+    assert_eq!(room.state(), ActionState::Blocked);
+}
+
+#[test]
+fn an_errand_is_not_sent_twice_while_the_first_is_unknown() {
+    let mut room = Room::with(&[Observation::Lost("no answer".into())], &[Sight::Absent], true);
+    let allow = Ok(r#"{"verdict":"allow","why":""}"#);
+    room.talk.cx.reviewer = Small::says(&[allow.clone(), allow]);
+    let (_, session) = room.duty("3000.00 each, 9000.00 in all, 3 times");
+    room.stages();
+    room.after_ms(5_000);
+    let first = room.only();
+    assert_eq!(first.state, ActionState::Unknown);
+    room.slot(session);
+    room.stages();
+    room.after_ms(5_000);
+    let second = room.actions().remove(0);
+    let why = format!("action {} uses the same offer already; wait for what comes of it", first.id);
+    assert_eq!((second.state, second.reason), (ActionState::Authorized, Some(why)));
+    assert_eq!(room.sent().len(), 1);
+}
+
+#[test]
+fn a_request_that_nobody_decides_expires_and_says_so() {
+    let room = Room::honest();
+    let id = room.ask().id;
+    room.stages();
+    room.after_ms(86_400_000);
+    assert_eq!(room.state(), ActionState::Expired);
+    assert_eq!(room.approvals(id)[0].state, ApprovalState::Expired);
+    assert!(conflict(room.approve()).contains("expired, nothing happened"));
+    let said = room.talk.said().pop().unwrap().1;
+    assert!(said.starts_with("The time to decide has passed"), "{said}");
+}
+
+#[test]
+fn the_person_refuses_takes_back_and_stops() {
+    let room = Room::honest();
+    let id = room.ask().id;
+    room.stages();
+    let denied = room.tap(move |cx, tx, device| {
+        control::deny(cx, tx, device, id, Some(" too\u{202e} dear ".into()))
+    });
+    assert_eq!((denied, room.state()), (Changed::Done, ActionState::Denied));
+    assert_eq!(room.approvals(id)[0].reason.as_deref(), Some("too\\u{202e} dear"));
+
+    let room = Room::honest();
+    let id = room.ask().id;
+    room.stages();
+    room.approve();
+    room.stages();
+    let back = room.tap(move |cx, tx, device| control::withdraw(cx, tx, device, id));
+    room.after_ms(60_000);
+    assert_eq!((back, room.state()), (Changed::Done, ActionState::Cancelled));
+    assert_eq!(room.sent().len(), 0);
+
+    let mut room = Room::honest();
+    room.talk.cx.reviewer = Small::says(&[Ok(r#"{"verdict":"allow","why":""}"#)]);
+    let (duty, _) = room.duty("3000.00 each, 8200.00 in all, 3 times");
+    room.stages();
+    let stopped = room.tap(move |cx, tx, device| control::stop(cx, tx, device, duty));
+    room.after_ms(60_000);
+    assert_eq!((stopped, room.state()), (Changed::Done, ActionState::Cancelled));
+    assert_eq!(room.sent().len(), 0);
+}
+
+#[test]
+fn only_an_issued_quote_can_be_booked() {
+    let room = Room::honest();
+    room.talk.world.tool("hotel.search", FakeTool::default());
+    room.talk.say("book the room");
+    room.talk.turn();
+    assert_eq!(room.actions(), []);
+}
