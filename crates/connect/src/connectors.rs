@@ -190,7 +190,10 @@ impl Connectors {
     /// [`Refusal`] for every other tool, and for arguments that can not be ids where ids are due; its
     /// text says what to do instead.
     pub fn wanted(&self, name: &str, arguments: Map<String, Value>) -> Result<Wanted, Refusal> {
-        let (server, tool, rule) = self.entry(name).ok_or_else(|| self.unknown(name))?;
+        let Some((server, tool, rule)) = self.entry(name) else {
+            let near = near_names(name, self.entries.iter().map(|entry| entry.name.as_str()));
+            return Err(Refusal::Unknown { tool: name.to_owned(), near });
+        };
         Wanted::new(server, tool, rule, arguments)
     }
 
@@ -276,12 +279,6 @@ impl Connectors {
         let (server, tool) = name.split_once('.')?;
         let server = self.providers.get(server)?;
         Some((server, tool, server.manifest().tool(tool)?))
-    }
-
-    /// The refusal of a name that no manifest has.
-    pub(crate) fn unknown(&self, name: &str) -> Refusal {
-        let near = near_names(name, self.entries.iter().map(|entry| entry.name.as_str()));
-        Refusal::Unknown { tool: name.to_owned(), near }
     }
 
     /// Bytes of an answer that are handed on.

@@ -48,25 +48,29 @@ impl Acted {
 }
 
 impl Connectors {
-    /// Asks what a call with these arguments would do to the world; `None` for a tool that only reads, which
-    /// [`Connectors::wanted`] is for.
+    /// Asks what a call with these arguments would do to the world; `None` for a tool that only reads or has
+    /// no entry, which [`Connectors::wanted`] is for.
     ///
     /// # Errors
-    /// [`Refusal`] for a tool without an entry, and for arguments that can not be ids where ids are due; its
-    /// text says what to do instead.
+    /// [`Refusal`] for arguments that can not be ids where ids are due; its text says what to do instead.
     pub fn intended(
         &self,
         name: &str,
         arguments: &Map<String, Value>,
     ) -> Option<Result<Intended, Refusal>> {
-        let Some((provider, tool, rule)) = self.entry(name) else {
-            return Some(Err(self.unknown(name)));
-        };
+        let spec = self.spec(name)?;
+        let (_, _, rule) = self.entry(name)?;
+        let needs = object_ids(name, rule, arguments);
+        Some(needs.and_then(|needs| bounded(name, &needs).map(|()| Intended { spec, needs })))
+    }
+
+    /// What the manifest says now of a tool with an effect.
+    pub fn spec(&self, name: &str) -> Option<Spec> {
+        let (provider, tool, rule) = self.entry(name)?;
         if rule.effect == Effect::Read {
             return None;
         }
-        let entry = provider.manifest().entry_digest(tool)?;
-        Some(intended(name, rule, entry, arguments))
+        provider.manifest().entry_digest(tool).map(|entry| spec(name, rule, entry))
     }
 
     /// Sends what was released, once or not at all, and waits at most `limit` for its answer. Nothing
@@ -151,24 +155,11 @@ impl Connectors {
     }
 }
 
-fn intended(
-    name: &str,
-    rule: &ToolRule,
-    entry: Digest,
-    arguments: &Map<String, Value>,
-) -> Result<Intended, Refusal> {
-    let needs = object_ids(name, rule, arguments)?;
-    bounded(name, &needs)?;
-    // Of several objects only one snapshot would be read, and the rest would go unseen.
-    let shown = rule.amount.iter().chain(&rule.currency).chain(&rule.card);
-    for (argument, _) in shown.filter_map(|path| path.split_once('.')) {
-        if needs.iter().filter(|needed| needed.argument == argument).count() > 1 {
-            return Err(Refusal::OneId { tool: name.to_owned(), argument: argument.to_owned() });
-        }
-    }
+fn spec(name: &str, rule: &ToolRule, entry: Digest) -> Spec {
     // The manifest was checked when it was read; a promise that is none is not relied on.
     let ms = |text: &String| duration_ms(text).ok();
-    let spec = Spec {
+    let look = rule.reconcile.as_ref();
+    Spec {
         tool: name.to_owned(),
         effect: rule.effect,
         entry,
@@ -180,15 +171,10 @@ fn intended(
         card: rule.card.clone(),
         operation: rule.operation.clone(),
         undo: rule.undo.clone(),
-        can_look_up: rule.reconcile.is_some(),
-        settled_after_ms: rule
-            .reconcile
-            .as_ref()
-            .and_then(|r| r.settled_after.as_ref())
-            .and_then(ms),
+        can_look_up: look.is_some(),
+        settled_after_ms: look.and_then(|look| look.settled_after.as_ref()).and_then(ms),
         idempotent_ms: rule.idempotent.as_ref().and_then(|promise| ms(&promise.window)),
-    };
-    Ok(Intended { spec, needs })
+    }
 }
 
 /// The receipt at a path: `Ok(None)` if nothing stands there, an error if what does is none.

@@ -285,17 +285,6 @@ pub enum Refusal {
         /// The kind of object whose id it takes.
         kind: String,
     },
-    /// Several ids where what is released depends on one.
-    #[error(
-        "`{argument}` of `{tool}` takes one id, since what it costs and what the person reads is that \
-         of one object. Call it once for each"
-    )]
-    OneId {
-        /// `server.tool`.
-        tool: String,
-        /// The argument.
-        argument: String,
-    },
     /// More ids than one call may name.
     #[error("`{tool}` was given {ids} ids at once; give at most {NEEDS_MAX} and call it again")]
     TooManyIds {

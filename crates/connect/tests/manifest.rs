@@ -84,6 +84,14 @@ fn every_key_is_kept() {
 }
 
 #[test]
+fn a_whole_manifest_as_a_user_writes_it_is_taken() {
+    let manifest = Manifest::parse(testkit::hotel::HOTEL_MANIFEST).unwrap();
+    let with_effect = |(_, rule): &(&str, &ToolRule)| rule.effect != Effect::Read;
+    let names: Vec<&str> = manifest.tools().filter(with_effect).map(|(name, _)| name).collect();
+    assert_eq!(names, ["book_hotel", "cancel_booking"]);
+}
+
+#[test]
 fn complaints_name_the_whole_path() {
     let complaint = |text: &str| Manifest::parse(text).unwrap_err().to_string();
     let effects = "unknown variant `write`, expected one of `read`, `reversible`, `paid`, \
