@@ -190,7 +190,7 @@ impl Connectors {
     /// [`Refusal`] for every other tool, and for arguments that can not be ids where ids are due; its
     /// text says what to do instead.
     pub fn wanted(&self, name: &str, arguments: Map<String, Value>) -> Result<Wanted, Refusal> {
-        let Some((server, tool, rule)) = self.find(name) else {
+        let Some((server, tool, rule)) = self.entry(name) else {
             let near = near_names(name, self.entries.iter().map(|entry| entry.name.as_str()));
             return Err(Refusal::Unknown { tool: name.to_owned(), near });
         };
@@ -208,7 +208,7 @@ impl Connectors {
 
     /// The rung of the ladder that a tool stands on (TOOL-06); one that nobody knows is a connector's.
     pub fn level(&self, name: &str) -> Level {
-        match self.find(name) {
+        match self.entry(name) {
             Some((Provider::Web(_), _, _)) => Level::Web,
             Some((Provider::Server(_), _, _)) | None => Level::Connector,
         }
@@ -216,7 +216,7 @@ impl Connectors {
 
     /// The manifest entry of a tool, for whoever freezes an action.
     pub fn rule(&self, name: &str) -> Option<&ToolRule> {
-        self.find(name).map(|(_, _, rule)| rule)
+        self.entry(name).map(|(_, _, rule)| rule)
     }
 
     /// The manifest of one connector.
@@ -231,7 +231,7 @@ impl Connectors {
     /// [`ConnectError`]; the tool may also have an entry but not be offered by its server.
     pub async fn schema(&self, name: &str) -> Result<ToolSchema, ConnectError> {
         let (server, tool, rule) =
-            self.find(name).ok_or_else(|| ConnectError::UnknownTool { tool: name.to_owned() })?;
+            self.entry(name).ok_or_else(|| ConnectError::UnknownTool { tool: name.to_owned() })?;
         server.schema(tool, &rule.description).await
     }
 
@@ -272,9 +272,17 @@ impl Connectors {
     }
 
     /// The server, the tool's name there, and its rule.
-    fn find<'a, 'n>(&'a self, name: &'n str) -> Option<(&'a Provider, &'n str, &'a ToolRule)> {
+    pub(crate) fn entry<'a, 'n>(
+        &'a self,
+        name: &'n str,
+    ) -> Option<(&'a Provider, &'n str, &'a ToolRule)> {
         let (server, tool) = name.split_once('.')?;
         let server = self.providers.get(server)?;
         Some((server, tool, server.manifest().tool(tool)?))
+    }
+
+    /// Bytes of an answer that are handed on.
+    pub(crate) fn text_bytes_max(&self) -> usize {
+        self.limits.text_bytes_max
     }
 }

@@ -37,7 +37,8 @@ pub enum ConfigError {
     },
 }
 
-/// Why a connector did not answer. None of these says anything about an effect: only reads come here.
+/// Why a connector did not answer. The texts are about reads: what the end of a call that acts proves is said by
+/// [`Acted`](crate::Acted).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// No manifest has an entry of that name.

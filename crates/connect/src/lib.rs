@@ -3,13 +3,17 @@
 //! A **connector** is a server that speaks MCP, as a process of ours over stdio or at an address over
 //! HTTP, together with a **manifest** that says what each of its tools does to the world (DESIGN
 //! section 6). [`Connectors`] lists the tools of all manifests, fetches a tool's schema when it is
-//! asked for, and calls tools that only read.
+//! asked for, calls tools that only read, sends what was released, and looks for what became of it.
 //!
-//! What is absent: SQL, models, duties and the engine are unknown here. Nothing in this crate can
-//! send an action: the only thing that [`Connectors::call`] takes is a [`ReadTool`], and the only
-//! place that gives one is [`Wanted::cleared`], for manifest entries with `effect = "read"` whose
-//! ids were all issued by a tool (P5, TOOL-15). What a server says about its own tools never loosens
-//! anything.
+//! What is absent: SQL, models, duties and the engine are unknown here. There are two ways to call a
+//! tool, and what a server says about its own tools never loosens either of them:
+//!
+//! - [`Connectors::call`] takes a [`ReadTool`], and the only place that gives one is
+//!   [`Wanted::cleared`], for manifest entries with `effect = "read"` whose ids were all issued by a tool
+//!   (P5, TOOL-15).
+//! - [`Connectors::act`] takes a [`store::Permit`], and the only place that gives one is the commit of the
+//!   attempt. Nothing else of the store is used here.
+//!
 //! `rmcp`'s types stay inside the `mcp` folder.
 //!
 //! ```no_run
@@ -25,6 +29,7 @@
 //! ```
 
 mod connectors;
+mod effect;
 mod error;
 pub mod guard;
 mod manifest;
@@ -37,8 +42,9 @@ mod tools;
 pub mod web;
 
 pub use connectors::{Address, Command, ConnectLimits, Connectors, Reach, ServerConfig};
+pub use effect::{Acted, Intended};
 pub use error::{ConfigError, ConnectError};
-pub use manifest::{Effect, Idempotent, Manifest, ManifestError, Reconcile, ToolRule};
+pub use manifest::{Idempotent, Manifest, ManifestError, OneOf, Reconcile, ToolRule};
 pub use tools::{
     Issued, Level, Needed, ReadTool, Refusal, ToolAnswer, ToolEntry, ToolSchema, Wanted,
 };

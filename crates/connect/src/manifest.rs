@@ -4,20 +4,20 @@
 //! read strictly: a key that is not known is refused, because a misspelt `reveals` would otherwise
 //! quietly widen what a tool may do.
 
+mod check;
+
 use std::collections::BTreeMap;
-use std::fmt;
 
 use base::Digest;
+use domain::effect::Effect;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::objects::steps;
+pub(crate) use check::duration_ms;
+use check::{check_references, check_rule};
 
-/// Tools that one manifest may name.
-const TOOLS_MAX: usize = 200;
 /// Bytes of one manifest text.
 const MANIFEST_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of one tool's description; it stands in every prompt.
-const DESCRIPTION_BYTES_MAX: usize = 400;
 /// Bytes of one tool's name.
 const TOOL_NAME_BYTES_MAX: usize = 64;
 
@@ -25,47 +25,6 @@ const TOOL_NAME_BYTES_MAX: usize = 64;
 const HOSTS_MAX: usize = 50;
 /// Bytes of a host's name, by the rules of DNS.
 const HOST_BYTES_MAX: usize = 253;
-
-/// What calling a tool does to the world; decides who has to release the call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Effect {
-    /// Reads only. May be called directly unless its arguments reveal something.
-    Read,
-    /// Changes something that a later call can undo.
-    Reversible,
-    /// Spends money or something else that can not be had back.
-    Paid,
-    /// Binds the user to a third party.
-    Commitment,
-    /// Sends something to a person or makes something public.
-    Outward,
-    /// Widens what may be done later.
-    Authority,
-    /// Only a person may do it, or nobody has said what it does.
-    Human,
-}
-
-impl Effect {
-    /// The word as it stands in a manifest.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Effect::Read => "read",
-            Effect::Reversible => "reversible",
-            Effect::Paid => "paid",
-            Effect::Commitment => "commitment",
-            Effect::Outward => "outward",
-            Effect::Authority => "authority",
-            Effect::Human => "human",
-        }
-    }
-}
-
-impl fmt::Display for Effect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// One entry of a manifest, `[tool.NAME]`. Everything but `effect` may be left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,9 +38,16 @@ pub struct ToolRule {
     /// Arguments that must be ids we issued: argument → kind of object.
     #[serde(default)]
     pub objects: BTreeMap<String, String>,
-    /// Path of the amount that limits are checked against, taken from an object's snapshot.
+    /// Where the amount stands that limits are checked against: `ARGUMENT.path` in the snapshot of the
+    /// object that the argument names. Without one no grant covers a paid call.
     #[serde(default)]
     pub amount: Option<String>,
+    /// Where its currency stands, in the same form, or the code itself, as in `EUR`.
+    #[serde(default)]
+    pub currency: Option<String>,
+    /// Arguments that name who receives it.
+    #[serde(default)]
+    pub recipients: Vec<String>,
     /// Arguments that make a call another errand.
     #[serde(default)]
     pub once_per: Vec<String>,
@@ -103,9 +69,15 @@ pub struct ToolRule {
     /// Path of the receipt in the answer.
     #[serde(default)]
     pub receipt: Option<String>,
+    /// The answers by which the vendor promises that nothing happened.
+    #[serde(default)]
+    pub refused: Option<OneOf>,
     /// Ids in the answer that become objects: kind of object → path, as in `offers[].id`.
     #[serde(default)]
     pub issues: BTreeMap<String, String>,
+    /// Until when an issued id counts: kind of object → path in its snapshot, where RFC 3339 stands.
+    #[serde(default)]
+    pub expires: BTreeMap<String, String>,
     /// Arguments that carry data to someone who does not have it. A read with any is an outward act.
     #[serde(default)]
     pub reveals: Vec<String>,
@@ -122,6 +94,34 @@ pub struct Reconcile {
     /// After this time "not found" means that nothing happened, as in `"30m"`.
     #[serde(default)]
     pub settled_after: Option<String>,
+    /// Path of the receipt in that tool's answer; left out, it is the entry's own.
+    #[serde(default)]
+    pub receipt: Option<String>,
+    /// The answers by which an operation that was found has ended without effect, as a cancelled booking.
+    #[serde(default)]
+    pub ended: Option<OneOf>,
+}
+
+/// Answers that are told by the value at one place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OneOf {
+    /// Where the value stands, as in `error.code`.
+    pub path: String,
+    /// The texts it may have; a number or a truth value stands as JSON writes it.
+    pub values: Vec<String>,
+}
+
+impl OneOf {
+    /// Which of the values stands there.
+    pub(crate) fn found(&self, answer: &Value) -> Option<&str> {
+        let found = match domain::path::get(answer, &self.path)? {
+            Value::String(text) => text.clone(),
+            value @ (Value::Bool(_) | Value::Number(_)) => value.to_string(),
+            Value::Null | Value::Array(_) | Value::Object(_) => return None,
+        };
+        self.values.iter().find(|value| **value == found).map(String::as_str)
+    }
 }
 
 /// The vendor's promise about repeated operation ids.
@@ -277,66 +277,32 @@ fn hosts_of(value: toml::Value) -> Result<Vec<String>, ManifestError> {
 }
 
 /// Reads one entry; every complaint carries the whole path of the key.
-fn rule_of(name: &str, mut entry: toml::Value) -> Result<ToolRule, ManifestError> {
+fn rule_of(name: &str, entry: toml::Value) -> Result<ToolRule, ManifestError> {
     let path = format!("tool.{name}");
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.chars().all(plain) {
         let reason = "a tool's name has 1 to 64 letters, digits, or characters of `_-./`";
         return Err(value_error(&path, reason.to_owned()));
     }
-    // The two tables inside an entry are read by themselves, so that the path is whole.
-    let inner = |entry: &mut toml::Value, key: &str| {
-        entry.as_table_mut().and_then(|table| table.remove(key))
-    };
-    let reconcile = inner(&mut entry, "reconcile");
-    let idempotent = inner(&mut entry, "idempotent");
-    let mut rule: ToolRule = read(&path, entry)?;
-    rule.reconcile = reconcile.map(|v| read(&format!("{path}.reconcile"), v)).transpose()?;
-    rule.idempotent = idempotent.map(|v| read(&format!("{path}.idempotent"), v)).transpose()?;
-    if rule.description.len() > DESCRIPTION_BYTES_MAX {
-        let reason =
-            format!("longer than {DESCRIPTION_BYTES_MAX} bytes; it stands in every prompt");
-        return Err(value_error(&format!("{path}.description"), reason));
-    }
-    for (kind, places) in &rule.issues {
-        steps(places).map_err(|reason| value_error(&format!("{path}.issues.{kind}"), reason))?;
-    }
+    let rule: ToolRule = read(&path, entry)?;
+    check_rule(&path, &rule)?;
     Ok(rule)
 }
 
-/// Reads a table into a type that denies unknown fields, and names the field that was unknown.
-fn read<T: serde::de::DeserializeOwned>(
-    path: &str,
-    value: toml::Value,
-) -> Result<T, ManifestError> {
+/// Reads an entry, and names the key that was unknown or has a value of the wrong form.
+fn read(path: &str, value: toml::Value) -> Result<ToolRule, ManifestError> {
     value.try_into().map_err(|error: toml::de::Error| {
+        // The parser tells the keys down to the wrong one, but only at the end of its text.
+        let text = error.to_string();
+        let keys = text.trim_end().rsplit_once("\nin `").and_then(|(_, at)| at.strip_suffix('`'));
+        let path = keys.map_or_else(|| path.to_owned(), |keys| format!("{path}.{keys}"));
         let message = error.message();
         match message.strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, ")) {
             Some((field, allowed)) => ManifestError::UnknownKey {
                 path: format!("{path}.{field}"),
                 allowed: allowed.to_owned(),
             },
-            None => value_error(path, message.to_owned()),
+            None => value_error(&path, message.to_owned()),
         }
     })
-}
-
-/// An entry may only point at tools that the manifest says something about.
-fn check_references(tools: &BTreeMap<String, ToolRule>) -> Result<(), ManifestError> {
-    if tools.len() > TOOLS_MAX {
-        return Err(value_error("tool", format!("more than {TOOLS_MAX} entries")));
-    }
-    for (name, rule) in tools {
-        if let Some(undo) = rule.undo.as_ref().filter(|undo| !tools.contains_key(*undo)) {
-            let reason = format!("there is no [tool.{undo}]; add its entry");
-            return Err(value_error(&format!("tool.{name}.undo"), reason));
-        }
-        let Some(reconcile) = &rule.reconcile else { continue };
-        if tools.get(&reconcile.tool).is_none_or(|found| found.effect != Effect::Read) {
-            let reason =
-                format!("[tool.{}] must be an entry with effect = \"read\"", reconcile.tool);
-            return Err(value_error(&format!("tool.{name}.reconcile.tool"), reason));
-        }
-    }
-    Ok(())
 }

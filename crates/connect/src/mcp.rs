@@ -30,6 +30,15 @@ const TOOLS_MAX: usize = 2_000;
 /// Bytes of a server's error message that are handed on.
 const MESSAGE_BYTES_MAX: usize = 500;
 
+/// How often a call may leave us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sending {
+    /// Once, whatever comes of it: it acts.
+    Once,
+    /// Again in a new session, where the server says that it does not know the old one.
+    Again,
+}
+
 /// A tool as its server describes it.
 pub(crate) struct Offered {
     pub(crate) description: String,
@@ -87,16 +96,26 @@ impl Connection {
         }
     }
 
+    /// Does what has to come before a call that leaves at once, within `start_ms`.
+    pub(crate) async fn ready(&self) -> Result<(), ConnectError> {
+        match self {
+            Connection::Stdio(_) => Ok(()),
+            Connection::Http(connection) => connection.ready().await,
+        }
+    }
+
     /// Calls a tool and waits at most `limit`.
     pub(crate) async fn call(
         &self,
         tool: &str,
         arguments: Map<String, Value>,
         limit: Duration,
+        sending: Sending,
     ) -> Result<Answer, ConnectError> {
         match self {
+            // A process knows no sessions, so nothing is ever sent twice.
             Connection::Stdio(connection) => connection.call(tool, arguments, limit).await,
-            Connection::Http(connection) => connection.call(tool, arguments, limit).await,
+            Connection::Http(connection) => connection.call(tool, arguments, limit, sending).await,
         }
     }
 

@@ -1,21 +1,26 @@
 //! Objects: which ids in a tool's answer count as issued, and what is kept of what they name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use base::Timestamp;
 use serde_json::Value;
 
+use crate::manifest::ToolRule;
+use crate::text::cut;
 use crate::tools::Issued;
 
 /// Ids that one answer may issue.
 const ISSUED_MAX: usize = 200;
 /// Bytes of one id; addresses of pages are ids too.
-const ID_BYTES_MAX: usize = 2_048;
+pub(crate) const ID_BYTES_MAX: usize = 2_048;
 /// Bytes of one snapshot, as JSON.
 const SNAPSHOT_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of all snapshots of one answer together.
 const SNAPSHOTS_BYTES_MAX: usize = 1024 * 1024;
 /// Steps of a path.
-const STEPS_MAX: usize = 16;
+pub(crate) const STEPS_MAX: usize = 16;
+/// For an id whose expiry can not be read: it counts no more.
+const AT_ONCE: Timestamp = Timestamp::from_micros(0);
 
 /// One step of a path through an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,15 +73,27 @@ pub(crate) fn id_of(value: &Value) -> Option<String> {
 }
 
 /// What an answer issued.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) issued: Vec<Issued>,
     /// Empty, or lines about what was left out, to stand after the answer's text.
     pub(crate) notes: String,
 }
 
+impl Found {
+    /// The answer's text within its limit, the notes after it, and what it issued.
+    pub(crate) fn beside(self, text: String, text_bytes_max: usize) -> (String, Vec<Issued>) {
+        let room = text_bytes_max.saturating_sub(self.notes.len());
+        (cut(text, room) + &self.notes, self.issued)
+    }
+}
+
 /// The ids of an answer that its manifest entry issues, each once, with the object around it.
-pub(crate) fn issued(issues: &BTreeMap<String, String>, data: Option<&Value>) -> Found {
+pub(crate) fn issued(rule: &ToolRule, data: Option<&Value>) -> Found {
+    let ToolRule { issues, expires, .. } = rule;
+    if issues.is_empty() {
+        return Found::default();
+    }
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     let mut long = 0;
@@ -108,13 +125,29 @@ pub(crate) fn issued(issues: &BTreeMap<String, String>, data: Option<&Value>) ->
     let mut snapshots = Snapshots::default();
     let issued: Vec<Issued> = all
         .into_iter()
-        .map(|(kind, id, object)| Issued { kind: kind.clone(), id, snapshot: snapshots.of(object) })
+        .map(|(kind, id, object)| Issued {
+            kind: kind.clone(),
+            id,
+            snapshot: snapshots.of(object),
+            expires_at: expires.get(kind).map(|path| expiry(object, path)),
+        })
         .collect();
+    let unreadable = issued.iter().filter(|id| id.expires_at == Some(AT_ONCE)).count();
+    if unreadable > 0 {
+        notes +=
+            &format!("\n[{unreadable} ids count no more: until when they hold can not be read]");
+    }
     if snapshots.dropped > 0 {
         let dropped = snapshots.dropped;
         notes += &format!("\n[the details of {dropped} ids are too long to be kept; ask for less]");
     }
     Found { issued, notes }
+}
+
+/// Until when an id counts, by the object around it; in doubt it counts no more.
+fn expiry(object: Option<&Value>, path: &str) -> Timestamp {
+    let text = object.and_then(|object| domain::path::get(object, path)).and_then(Value::as_str);
+    text.and_then(|text| Timestamp::parse(text).ok()).unwrap_or(AT_ONCE)
 }
 
 /// Goes down `steps` from `value`; `around` is the nearest object above it.
@@ -170,11 +203,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::manifest::Manifest;
 
     /// Kind and id of what is issued, with the snapshot as text; then the notes.
     fn found(issues: &[(&str, &str)], data: &Value) -> (Vec<String>, String) {
-        let issues = issues.iter().map(|(kind, path)| ((*kind).into(), (*path).into())).collect();
-        let Found { issued, notes } = issued(&issues, Some(data));
+        let issues: Vec<String> =
+            issues.iter().map(|(kind, path)| format!("{kind} = \"{path}\"")).collect();
+        let text = format!("[tool.t]\neffect = \"read\"\nissues = {{ {} }}", issues.join(", "));
+        let manifest = Manifest::parse(&text).unwrap();
+        let Found { issued, notes } = issued(manifest.tool("t").unwrap(), Some(data));
         let line = |issued: Issued| format!("{} {} {}", issued.kind, issued.id, issued.snapshot);
         (issued.into_iter().map(line).collect(), notes)
     }
@@ -210,6 +247,44 @@ mod tests {
         let links = json!([["a"], ["b"]]);
         let expected = vec!["url a null".to_owned(), "url b null".to_owned()];
         assert_eq!(found(&[("url", "[][]")], &links), (expected, String::new()));
+    }
+
+    #[test]
+    fn an_expiry_that_cannot_be_read_has_passed() {
+        let text = "[tool.t]\neffect = \"read\"\nissues = { offer = \"[].id\", room = \"[].room\" }\n\
+                    expires = { offer = \"valid.until\" }";
+        let manifest = Manifest::parse(text).unwrap();
+        let at = |until: Value| json!({ "id": "H", "room": "R", "valid": { "until": until } });
+        let expiries = |data: Value| {
+            let Found { issued, notes } = issued(manifest.tool("t").unwrap(), Some(&json!([data])));
+            let expiries: Vec<_> =
+                issued.iter().map(|id| (id.kind.as_str(), id.expires_at)).collect();
+            assert_eq!(expiries[1], ("room", None));
+            assert_eq!(expiries.len(), 2);
+            (issued[0].expires_at.unwrap().to_string(), notes)
+        };
+        let known = |text: &str| (text.to_owned(), String::new());
+        assert_eq!(
+            expiries(at(json!("2026-11-30T10:00:00+02:00"))),
+            known("2026-11-30T08:00:00.000000Z")
+        );
+        // The object is too large to be kept, its expiry is not.
+        let mut large = at(json!("2026-11-30T08:00:00Z"));
+        large["text"] = json!("x".repeat(SNAPSHOT_BYTES_MAX));
+        let (until, notes) = expiries(large);
+        assert_eq!(until, "2026-11-30T08:00:00.000000Z");
+        assert!(notes.starts_with("\n[the details of"), "{notes}");
+
+        let over = (
+            "1970-01-01T00:00:00.000000Z".to_owned(),
+            "\n[1 ids count no more: until when they hold can not be read]".to_owned(),
+        );
+        for odd in
+            [json!("soon"), json!("2026-11-30"), json!(1_796_025_600), json!(null), json!("")]
+        {
+            assert_eq!(expiries(at(odd)), over);
+        }
+        assert_eq!(expiries(json!({ "id": "H", "room": "R" })), over);
     }
 
     #[test]

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
 use crate::connectors::{ConnectLimits, ServerConfig};
 use crate::error::ConnectError;
 use crate::manifest::{Manifest, ManifestError, ToolRule};
-use crate::mcp::{Connection, refuses_key};
+use crate::mcp::{Answer, Connection, Sending, refuses_key};
 use crate::objects::{Found, issued};
 use crate::text::cut;
 use crate::tools::{Level, ToolAnswer, ToolSchema};
@@ -220,17 +220,7 @@ impl Server {
         arguments: Map<String, Value>,
         limit: Duration,
     ) -> Result<ToolAnswer, ConnectError> {
-        let busy = || ConnectError::Busy {
-            server: self.name().to_owned(),
-            in_flight: self.limits.in_flight_max.max(1),
-        };
-        // The semaphore is never closed, so only the limit can make this fail.
-        let place = timeout(limit, self.places.acquire()).await;
-        let _place = place.ok().and_then(Result::ok).ok_or_else(busy)?;
-        let connection = self.connection().await?;
-        let result = connection.call(tool, arguments, limit).await;
-        self.take_note(&connection, &result).await;
-        let answer = result?;
+        let answer = self.ask(tool, arguments, limit).await?;
         let (text, is_error) = (answer.text(), answer.is_error());
         if is_error && refuses_key(&text) {
             return Err(ConnectError::Authentication {
@@ -245,6 +235,53 @@ impl Server {
             level: Level::Connector,
         };
         Ok(said.answer(self.manifest().tool(tool), self.limits.text_bytes_max, || answer.data()))
+    }
+
+    /// Calls a tool that only reads, and gives its answer as it came.
+    pub(crate) async fn ask(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        limit: Duration,
+    ) -> Result<Answer, ConnectError> {
+        let _place = self.place(limit).await?;
+        let connection = self.connection().await?;
+        let result = connection.call(tool, arguments, limit, Sending::Again).await;
+        self.take_note(&connection, &result).await;
+        result
+    }
+
+    /// Sends a call that acts, once or not at all, and waits at most `limit` for its answer. All that
+    /// can take long comes before; `in_time` is asked at the last moment.
+    pub(crate) async fn send(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        in_time: impl Fn() -> bool,
+        limit: Duration,
+    ) -> Result<Answer, Unanswered> {
+        let _place = self.place(limit).await.map_err(Unanswered::unsent)?;
+        let connection = self.connection().await.map_err(Unanswered::unsent)?;
+        let ready = connection.ready().await;
+        self.take_note(&connection, &ready).await;
+        ready.map_err(Unanswered::unsent)?;
+        if !in_time() {
+            let why = "the moment until which it could be sent had passed".to_owned();
+            return Err(Unanswered::Unsent(why));
+        }
+        let result = connection.call(tool, arguments, limit, Sending::Once).await;
+        self.take_note(&connection, &result).await;
+        result.map_err(Unanswered::Sent)
+    }
+
+    /// A place among the calls under way.
+    async fn place(&self, limit: Duration) -> Result<SemaphorePermit<'_>, ConnectError> {
+        // The semaphore is never closed, so only the limit can make this fail.
+        let place = timeout(limit, self.places.acquire()).await;
+        place.ok().and_then(Result::ok).ok_or_else(|| ConnectError::Busy {
+            server: self.name().to_owned(),
+            in_flight: self.limits.in_flight_max.max(1),
+        })
     }
 
     pub(crate) async fn schema(
@@ -375,6 +412,21 @@ impl Server {
     }
 }
 
+/// Why a call that acts has no answer.
+#[derive(Debug)]
+pub(crate) enum Unanswered {
+    /// It certainly never left.
+    Unsent(String),
+    /// It left, or may have.
+    Sent(ConnectError),
+}
+
+impl Unanswered {
+    fn unsent(error: ConnectError) -> Self {
+        Unanswered::Unsent(error.to_string())
+    }
+}
+
 /// An answer before its ids are taken out and its text is cut.
 struct Said {
     text: String,
@@ -392,14 +444,12 @@ impl Said {
         data: impl FnOnce() -> Option<Value>,
     ) -> ToolAnswer {
         let Said { text, is_error, provenance, level } = self;
-        let issues = rule.map(|rule| &rule.issues);
-        let found = match issues.filter(|issues| !issues.is_empty() && !is_error) {
-            Some(issues) => issued(issues, data().as_ref()),
+        let found = match rule.filter(|rule| !rule.issues.is_empty() && !is_error) {
+            Some(rule) => issued(rule, data().as_ref()),
             None => Found::default(),
         };
-        let room = text_bytes_max.saturating_sub(found.notes.len());
-        let text = cut(text, room) + &found.notes;
-        ToolAnswer { text, is_error, provenance, level, issued: found.issued }
+        let (text, issued) = found.beside(text, text_bytes_max);
+        ToolAnswer { text, is_error, provenance, level, issued }
     }
 }
 

@@ -1,8 +1,10 @@
 //! The tools of all connectors as the agent sees them, and the handle that a direct call needs.
 
+use base::Timestamp;
+use domain::effect::Effect;
 use serde_json::{Map, Value};
 
-use crate::manifest::{Effect, ToolRule};
+use crate::manifest::ToolRule;
 use crate::objects::id_of;
 use crate::supervise::Provider;
 use crate::text::cut;
@@ -54,6 +56,8 @@ pub struct Issued {
     /// The nearest object around the id in the answer, at most 16 KiB as JSON; null if there is
     /// none or it is larger.
     pub snapshot: Value,
+    /// It counts until then, by what the manifest calls its expiry; one that can not be read is over.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// What a tool answered.
@@ -107,20 +111,7 @@ impl Wanted {
         if rule.effect != Effect::Read {
             return Err(release());
         }
-        let mut needs = Vec::new();
-        for (argument, kind) in &rule.objects {
-            let Some(value) = arguments.get(argument) else { continue };
-            let ids = ids_in(value).ok_or_else(|| Refusal::NotAnId {
-                tool: name(),
-                argument: argument.clone(),
-                kind: kind.clone(),
-            })?;
-            needs.extend(ids.into_iter().map(|id| Needed {
-                argument: argument.clone(),
-                kind: Some(kind.clone()),
-                id,
-            }));
-        }
+        let mut needs = object_ids(&name(), rule, &arguments)?;
         // An id of a named kind is checked already, and more strictly.
         for argument in rule.reveals.iter().filter(|name| !rule.objects.contains_key(*name)) {
             let Some(value) = arguments.get(argument) else { continue };
@@ -131,9 +122,7 @@ impl Wanted {
                 id,
             }));
         }
-        if needs.len() > NEEDS_MAX {
-            return Err(Refusal::TooManyIds { tool: name(), ids: needs.len() });
-        }
+        bounded(&name(), &needs)?;
         let call = ReadTool { provider: provider.clone(), tool: tool.to_owned(), arguments };
         Ok(Wanted { call, needs, reveals: rule.reveals.clone() })
     }
@@ -165,6 +154,34 @@ impl Wanted {
                 reveals: self.reveals,
             }),
         }
+    }
+}
+
+/// The ids in the arguments that take ids of a named kind.
+pub(crate) fn object_ids(
+    tool: &str,
+    rule: &ToolRule,
+    arguments: &Map<String, Value>,
+) -> Result<Vec<Needed>, Refusal> {
+    let mut needs = Vec::new();
+    for (argument, kind) in &rule.objects {
+        let Some(value) = arguments.get(argument) else { continue };
+        let ids = ids_in(value).ok_or_else(|| Refusal::NotAnId {
+            tool: tool.to_owned(),
+            argument: argument.clone(),
+            kind: kind.clone(),
+        })?;
+        let needed = |id| Needed { argument: argument.clone(), kind: Some(kind.clone()), id };
+        needs.extend(ids.into_iter().map(needed));
+    }
+    Ok(needs)
+}
+
+/// Refuses a call that names more ids than one may.
+pub(crate) fn bounded(tool: &str, needs: &[Needed]) -> Result<(), Refusal> {
+    match needs.len() > NEEDS_MAX {
+        true => Err(Refusal::TooManyIds { tool: tool.to_owned(), ids: needs.len() }),
+        false => Ok(()),
     }
 }
 
@@ -296,22 +313,23 @@ fn not_issued(tool: &str, argument: &str, kind: &str, id: &str) -> String {
 }
 
 fn needs_release(tool: &str, effect: Effect, reveals: &[String]) -> String {
-    // Releases are not part of this version: the text may not send the model looking for one.
-    let next = "It needs a release by the person, which this version cannot ask for yet. Tell the \
-                person with send_to_user what you would do, with all its details, and let them do it";
     match effect {
+        // The text may not send the model looking for a release that this version can not ask for.
         Effect::Read => format!(
-            "`{tool}` reads, but {} would carry data to someone who may not have it. {next}.",
+            "`{tool}` reads, but {} would carry data to someone who may not have it. It needs a release \
+             by the person, which this version cannot ask for yet. Tell the person with send_to_user \
+             what you would do, with all its details, and let them do it.",
             reveals.join(", ")
         ),
         Effect::Reversible
         | Effect::Paid
         | Effect::Commitment
         | Effect::Outward
-        | Effect::Authority => {
-            format!("`{tool}` is of tier {effect}: it acts on the world. {next}.")
-        }
-        Effect::Human => format!("`{tool}` is of tier human: only a person may do it. {next}."),
+        | Effect::Authority
+        | Effect::Human => format!(
+            "`{tool}` is of tier {effect}: it acts on the world, so it is not called as a read. Where a \
+             call of it can be proposed, call_tool proposes it, and it is made once it is released."
+        ),
     }
 }
 

@@ -132,6 +132,7 @@ async fn ids_are_issued_and_odd_results_told_apart() {
             kind: "offer".to_owned(),
             id: id.to_owned(),
             snapshot: json!({ "id": id, "total": total }),
+            expires_at: None,
         };
         let offers = ToolAnswer {
             provenance: "mcp:far.offers".to_owned(),

@@ -116,6 +116,7 @@ async fn everything(connectors: &Connectors) {
         kind: "weather".to_owned(),
         id: "Cloudy".to_owned(),
         snapshot: json!({ "temperature": 33, "conditions": "Cloudy", "humidity": 82 }),
+        expires_at: None,
     };
     assert_eq!(weather.await.unwrap().issued, [cloudy]);
     // Its answer comes after notices of progress.

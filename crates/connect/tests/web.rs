@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Secret;
+use connect::Manifest;
 use connect::guard::{Client, GuardLimits, Resolve, Resolving};
 use connect::web::{Answer, Search, WEB_MANIFEST, Web, WebError, WebLimits};
-use connect::{Effect, Manifest};
+use domain::effect::Effect;
 use serde_json::{Map, Value, json};
 use testkit::site::{Found, Reply, Site};
 use tokio::sync::mpsc;

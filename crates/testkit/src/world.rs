@@ -162,6 +162,7 @@ impl World for FakeWorld {
                 kind: kind.clone(),
                 id: id.clone(),
                 snapshot: tool.snapshots.get(id).cloned().unwrap_or(Value::Null),
+                expires_at: None,
             });
             read(text, issued.collect(), Health::Works { connector })
         })

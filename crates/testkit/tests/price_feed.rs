@@ -7,9 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use connect::{
-    Command as Program, ConnectLimits, Connectors, Effect, Level, Manifest, Reach, Refusal,
-    ServerConfig, ToolAnswer,
+    Command as Program, ConnectLimits, Connectors, Level, Manifest, Reach, Refusal, ServerConfig,
+    ToolAnswer,
 };
+use domain::effect::Effect;
 use serde_json::{Map, Value, json};
 use testkit::price_feed::PRICE_MANIFEST;
 

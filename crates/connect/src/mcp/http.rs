@@ -22,7 +22,8 @@ use super::content::Answer;
 use super::exchange::{Fault, Peer, Reply, RpcError, SESSION};
 use super::headers::{Mirrored, encoded, for_call, mirrored};
 use super::{
-    MESSAGE_BYTES_MAX, Offered, PAGES_MAX, TOOLS_MAX, list_name, rejected, timed_out, too_many,
+    MESSAGE_BYTES_MAX, Offered, PAGES_MAX, Sending, TOOLS_MAX, list_name, rejected, timed_out,
+    too_many,
 };
 use crate::connectors::{Address, ConnectLimits};
 use crate::error::ConnectError;
@@ -126,6 +127,24 @@ impl HttpConnection {
         self.listed().await.map(|listed| &listed.offered)
     }
 
+    /// Makes sure that the next call can leave at once: its schema is known, or its session alive.
+    pub(super) async fn ready(&self) -> Result<(), ConnectError> {
+        let Era::Sessions(_) = &self.era else { return self.listed().await.map(|_listed| ()) };
+        let limit = Duration::from_millis(self.limits.start_ms);
+        let headers = HeaderMap::new();
+        let asked = self.ask("ping", json!({}), &headers, "ping", Sending::Again);
+        match timeout(limit, asked).await.map_err(|_| timed_out("ping".to_owned(), limit))? {
+            // A server that does not know the question has answered too.
+            Ok(_)
+            | Err(
+                ConnectError::Rejected { .. }
+                | ConnectError::Status { .. }
+                | ConnectError::Unsupported { .. },
+            ) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Calls a tool and waits at most `limit`. Dropping the connection tells a server of the stateless
     /// revision that nobody waits any more.
     pub(super) async fn call(
@@ -133,6 +152,7 @@ impl HttpConnection {
         tool: &str,
         arguments: Map<String, Value>,
         limit: Duration,
+        sending: Sending,
     ) -> Result<Answer, ConnectError> {
         let name = format!("{}.{tool}", self.server);
         let mut headers = HeaderMap::new();
@@ -146,7 +166,7 @@ impl HttpConnection {
             headers.insert(NAME, encoded(tool).ok_or_else(|| long("name".to_owned()))?);
         }
         let params = json!({ "name": tool, "arguments": arguments });
-        let asked = self.ask("tools/call", params, &headers, &name);
+        let asked = self.ask("tools/call", params, &headers, &name, sending);
         let result = timeout(limit, asked).await.map_err(|_| timed_out(name.clone(), limit))??;
         let unsupported =
             |what: &str| ConnectError::Unsupported { tool: name.clone(), what: what.to_owned() };
@@ -189,7 +209,8 @@ impl HttpConnection {
         let mut listed = Listed { offered: BTreeMap::new(), mirrored: BTreeMap::new() };
         let mut params = json!({});
         for _page in 0..PAGES_MAX {
-            let mut page = self.ask("tools/list", params, &HeaderMap::new(), &name).await?;
+            let headers = HeaderMap::new();
+            let mut page = self.ask("tools/list", params, &headers, &name, Sending::Again).await?;
             let Some(Value::Array(tools)) = page.get_mut("tools").map(Value::take) else {
                 let what = "no list of tools".to_owned();
                 return Err(ConnectError::Unsupported { tool: name, what });
@@ -311,13 +332,15 @@ impl HttpConnection {
     }
 
     /// Asks one thing and gives its result. A server that says it does not know our session has done
-    /// nothing, so the request goes out once more, in a new session; anything else stands.
+    /// nothing, so a read goes out once more, in a new session; anything else stands. What may leave
+    /// only once opens no session either, since that would make it late.
     async fn ask(
         &self,
         method: &str,
         params: Value,
         headers: &HeaderMap,
         during: &str,
+        sending: Sending,
     ) -> Result<Value, ConnectError> {
         let failed = |fault| self.fault(during.to_owned(), fault);
         let sessions = match &self.era {
@@ -329,9 +352,14 @@ impl HttpConnection {
             }
             Era::Sessions(sessions) => sessions,
         };
-        let session = self.session(sessions).await?;
+        let session = match sending {
+            Sending::Again => self.session(sessions).await?,
+            Sending::Once => sessions.lock().await.clone().ok_or_else(|| {
+                failed(Fault::Unreachable("the session has just ended".to_owned()))
+            })?,
+        };
         let sent = self.send(method, params.clone(), session.headers()).await;
-        if !session.is_lost(&sent) {
+        if sending == Sending::Once || !session.is_lost(&sent) {
             return self.result(during, sent.map_err(failed)?);
         }
         {
