@@ -686,14 +686,18 @@ export function proposalEndWords(
 
 /** The operation with its price or its receiver, as title and button name it. */
 export function actionNamed(action: Action, words: Words): string {
-  if (action.amount !== null) return words.actFor(action.tool, unbroken(action.amount.text));
-  if (action.recipients.length === 0) return action.tool;
-  return words.actTo(action.tool, action.recipients.join(words.listComma));
+  if (action.amount !== null) return words.actFor(action.tool, wholeAmounts(action.amount.text));
+  const [first, ...others] = action.recipients;
+  if (first === undefined) return action.tool;
+  const who = others.length === 0 ? first : words.actAndOthers(first, others.length);
+  return words.actTo(action.tool, who);
 }
 
-/** An amount is never parted at the end of a line. */
-export function unbroken(amount: string): string {
-  return amount.replaceAll(" ", "\u00a0");
+/** An amount such as "HKD 2 600.00" is never parted at the end of a line. */
+export function wholeAmounts(text: string): string {
+  return text.replaceAll(/\b[A-Z]{3} -?\d[\d ]*\d(?:\.\d+)?|\b[A-Z]{3} \d/g, (amount) =>
+    amount.replaceAll(" ", "\u00a0"),
+  );
 }
 
 export function actionStateWords(action: Action, words: Words): string {

@@ -3,7 +3,7 @@ import test from "node:test";
 import * as box from "../src/outbox.js";
 import { asks, cardEntries, groupOf, isMoving, looseActions, urgentFirst } from "../src/sync.js";
 import type { Action, ActionState, Duty, Entry, Proposal } from "../src/types.js";
-import { actionNamed, actionStateWords, actionTone, WORDS } from "../src/words.js";
+import { actionNamed, actionStateWords, actionTone, wholeAmounts, WORDS } from "../src/words.js";
 
 const action = (id: string, more: Partial<Action> = {}): Action => ({
   id,
@@ -41,18 +41,23 @@ const unknown = (escalated_at: string | null) => action("u", { state: "unknown",
 
 test("a title and a button name the effect with its price or its receiver", () => {
   const mail = { tool: "mail.send", amount: null, recipients: ["lau@example.org"] };
+  const many = { ...mail, recipients: ["Ms Lau", "a@b.example", "c@d.example"] };
   assert.deepEqual(
     [
       WORDS.en.actRelease(actionNamed(action("a"), WORDS.en)),
       WORDS.zh.actRelease(actionNamed(action("a"), WORDS.zh)),
       actionNamed(action("a", mail), WORDS.en),
+      actionNamed(action("a", many), WORDS.en),
       actionNamed(action("a", { amount: null }), WORDS.en),
+      wholeAmounts("HKD 1 200 600.00 is more than JPY 900 of 3"),
     ],
     [
       "Release: hotel.book for HKD\u00a02\u00a0600.00",
       "放行：hotel.book，HKD\u00a02\u00a0600.00",
       "mail.send to lau@example.org",
+      "mail.send to Ms Lau and 2 more",
       "hotel.book",
+      "HKD\u00a01\u00a0200\u00a0600.00 is more than JPY\u00a0900 of 3",
     ],
   );
 });

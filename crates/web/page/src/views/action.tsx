@@ -9,7 +9,13 @@ import { isTakingBack } from "../outbox.js";
 import * as s from "../state.js";
 import { asks, isMoving } from "../sync.js";
 import type { Action, Approval } from "../types.js";
-import { actionNamed, actionStateWords, actionTone, stateWords } from "../words.js";
+import {
+  actionNamed,
+  actionStateWords,
+  actionTone,
+  stateWords,
+  wholeAmounts,
+} from "../words.js";
 import { shortDigest } from "./card.js";
 import { useGuard } from "./guard.js";
 import { AskIcon, CheckIcon, CrossIcon, WaitIcon } from "./icons.js";
@@ -26,7 +32,7 @@ export function ActionCard({ action }: { action: Action }) {
   const title = asking && action.state === "unknown" ? words.actHappened(named) : named;
   const note = s.decisions.value.get(action.id)?.note ?? null;
   return (
-    <article class={`card ${open ? "open" : "settled"}`} aria-label={title}>
+    <article class={`card act ${open ? "open" : "settled"}`} aria-label={title}>
       <p class={`tag tag-${actionTone(action)}`}>
         <StateIcon action={action} />
         {actionStateWords(action, words)}
@@ -71,7 +77,7 @@ function Field({ name, value }: { name: string; value: string | null }) {
   return (
     <>
       <dt>{name}</dt>
-      <dd lang={langOf(value)}>{value}</dd>
+      <dd lang={langOf(value)}>{wholeAmounts(value)}</dd>
     </>
   );
 }

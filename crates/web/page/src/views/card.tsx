@@ -6,7 +6,7 @@ import { decide } from "../actions.js";
 import { langOf, leftWords, whenWords } from "../clock.js";
 import * as s from "../state.js";
 import type { Proposal } from "../types.js";
-import { heardWords, planLines, proposalEndWords } from "../words.js";
+import { heardWords, planLines, proposalEndWords, wholeAmounts } from "../words.js";
 import { useGuard } from "./guard.js";
 import { AskIcon, CheckIcon, CrossIcon } from "./icons.js";
 
@@ -92,11 +92,11 @@ function Terms({ proposal }: { proposal: Proposal }) {
       {opens && proposal.grants.length === 0 && <dd>{words.noGrants}</dd>}
       {proposal.grants.map((grant) => (
         <dd key={grant} lang={langOf(grant)}>
-          {grant}
+          {wholeAmounts(grant)}
         </dd>
       ))}
       {proposal.reach !== null && <dt>{words.reachMost}</dt>}
-      {proposal.reach !== null && <dd lang={langOf(proposal.reach)}>{proposal.reach}</dd>}
+      {proposal.reach !== null && <dd lang={langOf(proposal.reach)}>{wholeAmounts(proposal.reach)}</dd>}
       {opens && <dt>{words.cardEnds}</dt>}
       {opens && <dd>{proposal.ends_at === null ? words.noEnd : when(proposal.ends_at)}</dd>}
       <dt>{words.cardDone}</dt>

@@ -8,7 +8,7 @@ import { isPausing, isStopping } from "../outbox.js";
 import * as s from "../state.js";
 import { asks, groupOf, GROUPS, isMoving, soonerFirst, type Group } from "../sync.js";
 import type { Duty, Grant, GrantUse, Run, Schedule, Situation, Subscription, Wait } from "../types.js";
-import { stateWords, unbroken } from "../words.js";
+import { stateWords, wholeAmounts } from "../words.js";
 import { ActionCard, ActionRow } from "./action.js";
 import { Card } from "./card.js";
 import { AskIcon, BackIcon, HoldIcon, MoonIcon, RunIcon, StopIcon, WaitIcon } from "./icons.js";
@@ -230,12 +230,12 @@ function Conditions({ duty }: { duty: Duty }) {
 function Grants({ all }: { all: Grant[] }) {
   const words = s.words.value;
   const part = (use: GrantUse) =>
-    use.amount === null ? `${use.count} ×` : `${use.count} × · ${unbroken(use.amount.text)}`;
+    use.amount === null ? `${use.count} ×` : `${use.count} × · ${wholeAmounts(use.amount.text)}`;
   return (
     <ul>
       {all.map((grant) => (
         <li key={grant.id} class={grant.state === "active" ? "" : "past"}>
-          <span lang={langOf(grant.words)}>{grant.words}</span>
+          <span lang={langOf(grant.words)}>{wholeAmounts(grant.words)}</span>
           <Meter grant={grant} />
           <span class="meta">
             {grant.state === "ended" && `${words.grantEnded} · `}
