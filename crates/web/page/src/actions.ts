@@ -274,6 +274,12 @@ export async function act(
   }
 }
 
+/** What settled cards still said of taps that came too late. */
+export function forgetNotes(): void {
+  const kept = [...s.decisions.value].filter(([, decision]) => decision.busy);
+  s.decisions.value = new Map(kept);
+}
+
 function putAction(action: Action): void {
   s.actions.value = s.withEntry(s.actions.value, action.id, action);
 }

@@ -1,5 +1,7 @@
 // Everything that waits for the person, the most urgent first, and what is under way outside.
 
+import { useEffect } from "preact/hooks";
+import { forgetNotes } from "../actions.js";
 import { langOf, whenWords } from "../clock.js";
 import * as s from "../state.js";
 import { asks, isMoving, urgentFirst } from "../sync.js";
@@ -12,9 +14,16 @@ const UNDER_WAY: ReadonlySet<Action["state"]> = new Set(["proposed", "dispatched
 export function Now() {
   const words = s.words.value;
   const actions = [...s.actions.value.values()];
-  const cards = urgentFirst(s.openProposals.value, actions.filter(asks));
+  // A card that a tap came too late for stays with the server's words until this page is left.
+  const noted = (id: string) => (s.decisions.value.get(id)?.note ?? null) !== null;
+  const proposals = [...s.proposals.value.values()];
+  const cards = urgentFirst(
+    proposals.filter((proposal) => proposal.state === "open" || noted(proposal.id)),
+    actions.filter((action) => asks(action) || (noted(action.id) && !isMoving(action))),
+  );
+  useEffect(() => forgetNotes, []);
   const leaving = actions.filter(isMoving);
-  const moving = actions.filter((action) => UNDER_WAY.has(action.state) && !asks(action));
+  const moving = actions.filter((action) => UNDER_WAY.has(action.state) && !asks(action) && !noted(action.id));
   return (
     <div class="now">
       <h1 class="reader">{words.tabNow}</h1>
