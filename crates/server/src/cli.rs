@@ -1,5 +1,6 @@
 //! The command line: every word, option and help text. What the words do is in `main` and `client`.
 
+mod action;
 mod world;
 
 use std::net::SocketAddr;
@@ -9,6 +10,7 @@ use base::{DeviceId, DutyId, EventId, MicroUsd, ProposalId};
 use clap::{Args, Parser, Subcommand};
 use domain::event::Dial;
 
+pub use action::ActionCommand;
 pub use world::{HoldCommand, NewSourceArgs, SourceCommand, SourceKind, Turn, WorldCommand};
 
 const CODES: &str = "Exit codes: 0 ok, 1 error, 2 wrong usage, 3 server not reachable, \
@@ -96,6 +98,14 @@ adjutant confirm 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01 --yes --digest 7f83b165…
     /// Decline a card
     #[command(after_help = "Example:\n  adjutant decline 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
     Decline(DeclineArgs),
+    /// Bookings, payments, messages: what waits for you, and your word on it
+    #[command(after_help = "Example:\n  adjutant action list\n  \
+adjutant action approve 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Action {
+        /// What to do.
+        #[command(subcommand)]
+        command: ActionCommand,
+    },
     /// Stop a duty: no further run starts
     #[command(after_help = "Example:\n  adjutant stop 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
     Stop(ChangeArgs),
@@ -114,6 +124,7 @@ impl TalkCommand {
             TalkCommand::Duty(args) => args.json.at_once(),
             TalkCommand::Confirm(args) => args.json.at_once(),
             TalkCommand::Decline(args) => args.json.at_once(),
+            TalkCommand::Action { command } => command.manner(),
             TalkCommand::Stop(args) | TalkCommand::Resume(args) => {
                 args.json.within(args.repeat.wait)
             }
@@ -446,6 +457,15 @@ mod tests {
             "duty",
             "confirm",
             "decline",
+            "action",
+            "action list",
+            "action show",
+            "action approve",
+            "action deny",
+            "action withdraw",
+            "action happened",
+            "action did-not",
+            "action keep-looking",
             "stop",
             "resume",
             "pause",

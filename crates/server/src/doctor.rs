@@ -109,7 +109,7 @@ pub async fn examine(config: &Result<Config, ConfigError>, env: Env<'_>) -> Vec<
     )];
     let http = client::http_client();
     checks.extend(model(config.model.as_ref(), http.as_ref().ok(), env).await);
-    checks.push(world::small_model(config, env));
+    checks.extend(world::other_models(config, env));
     checks.push(zone(config));
     checks.push(page());
     checks.push(data_folder(&config.data_dir));

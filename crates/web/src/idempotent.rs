@@ -3,7 +3,7 @@
 //!
 //! A refusal writes nothing and is not kept: asked again, it is decided again.
 
-use base::{BodyId, Digest, Id, OwnerId};
+use base::{ActionId, BodyId, Digest, Id, OwnerId};
 use engine::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,12 +29,15 @@ pub(crate) struct Answer {
     /// What the agent is told at each of its schedules, in their order. Without them the draft has it.
     #[serde(default)]
     pub prompts: Vec<BodyId>,
+    /// The action whose words belong in it.
+    #[serde(default)]
+    pub action: Option<ActionId>,
 }
 
 impl Answer {
     /// An answer without content of anybody.
     pub(crate) fn plain(frame: Value) -> Self {
-        Answer { frame, draft: None, reason: None, prompts: Vec::new() }
+        Answer { frame, draft: None, reason: None, prompts: Vec::new(), action: None }
     }
 }
 

@@ -6,6 +6,7 @@
 //! Absent here: any SQL, any model, any state of its own that matters after a restart. Counters of
 //! tries and open streams are bounds, not facts.
 
+mod actions;
 mod answer;
 mod auth;
 mod body;

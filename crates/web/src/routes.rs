@@ -7,8 +7,8 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::{
-    App, answer, auth, changes, chat, control, demo, devices, duties, events, hooks, me, messages,
-    proposals, sources, stream,
+    App, actions, answer, auth, changes, chat, control, demo, devices, duties, events, hooks, me,
+    messages, proposals, sources, stream,
 };
 
 /// The methods that the API uses.
@@ -109,6 +109,12 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/proposals/{id}", Device, |m| on(m, proposals::one)),
     route(Post, "/v1/proposals/{id}/confirm", Device, |m| on(m, proposals::confirm)),
     route(Post, "/v1/proposals/{id}/decline", Device, |m| on(m, proposals::decline)),
+    route(Get, "/v1/actions", Device, |m| on(m, actions::list)),
+    route(Get, "/v1/actions/{id}", Device, |m| on(m, actions::one)),
+    route(Post, "/v1/actions/{id}/approve", Device, |m| on(m, actions::approve)),
+    route(Post, "/v1/actions/{id}/deny", Device, |m| on(m, actions::deny)),
+    route(Post, "/v1/actions/{id}/withdraw", Device, |m| on(m, actions::withdraw)),
+    route(Post, "/v1/actions/{id}/state", Device, |m| on(m, actions::state)),
     route(Post, "/v1/hooks/{id}", Signed, |m| on(m, hooks::take)),
     route(Get, "/v1/sources", Device, |m| on(m, sources::list)),
     route(Post, "/v1/sources", Device, |m| on(m, sources::add)),

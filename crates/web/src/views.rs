@@ -1,5 +1,6 @@
 //! How records look to a client: made in this one place, from records alone (P4).
 
+pub(crate) mod action;
 mod heard;
 
 use base::{BodyId, Timestamp};
@@ -40,6 +41,7 @@ pub(crate) fn entry(entry: &Entry) -> Value {
         "state": entry.state,
         "duty": entry.duty,
         "proposal": entry.proposal,
+        "action": entry.action,
         "late": entry.late,
     })
 }
@@ -87,11 +89,12 @@ pub(crate) fn duty(tx: &mut Tx<'_>, owner: &Owner, duty: &Duty) -> Result<Answer
         "pause": heard::pause(tx, duty)?,
         "subscriptions": heard::subscriptions(tx, duty)?,
         "situations": heard::situations(tx, duty)?,
+        "grants": heard::grants(tx, duty)?,
         "runs": runs.iter().map(run).collect::<Vec<_>>(),
         "spent_micro_usd": spent,
         "state_line": duty_line(facts, &zone),
     });
-    Ok(Answer { frame, draft: Some(version.content), reason: None, prompts })
+    Ok(Answer { draft: Some(version.content), prompts, ..Answer::plain(frame) })
 }
 
 fn next_wake(duty: &Duty, schedules: &[Schedule], waits: &[Wait]) -> Option<Timestamp> {
@@ -161,9 +164,9 @@ pub(crate) fn proposal(
     };
     // A decided card keeps the first times that it showed when it was decided.
     let seen_at = if proposal.state == ProposalState::Open { now } else { proposal.moved_at };
-    let (schedules, ends_at) = match proposal.kind {
+    let Plan { schedules, ends_at, reach } = match proposal.kind {
         ProposalKind::NewDuty => plan(tx, draft, &zone, seen_at)?,
-        ProposalKind::CloseDuty => (Vec::new(), None),
+        ProposalKind::CloseDuty => Plan::default(),
     };
     let frame = json!({
         "id": proposal.id,
@@ -174,6 +177,8 @@ pub(crate) fn proposal(
         "duty": proposal.duty,
         "schedules": schedules,
         "subscriptions": [],
+        "grants": [],
+        "reach": reach,
         "ends_at": ends_at,
         "until": proposal.expires_at,
         "if_nothing": if_nothing(proposal.kind, &local_words(&zone, proposal.expires_at)),
@@ -181,7 +186,7 @@ pub(crate) fn proposal(
         "state": state,
         "created_at": proposal.created_at,
     });
-    Ok(Answer { frame, draft: Some(draft), reason, prompts: Vec::new() })
+    Ok(Answer { draft: Some(draft), reason, ..Answer::plain(frame) })
 }
 
 fn if_nothing(kind: ProposalKind, until: &str) -> String {
@@ -193,14 +198,25 @@ fn if_nothing(kind: ProposalKind, until: &str) -> String {
     }
 }
 
-/// When a drafted duty would wake first, and when it would end.
+/// What a drafted duty would do by itself.
+#[derive(Default)]
+struct Plan {
+    /// When it would wake, each with its first time.
+    schedules: Vec<Value>,
+    /// When it would end.
+    ends_at: Option<Timestamp>,
+    /// The most that could ever happen without asking again (DEL-26).
+    reach: Option<String>,
+}
+
+/// Works that out from a draft; nothing once it was erased.
 fn plan(
     tx: &mut Tx<'_>,
     draft: BodyId,
     zone: &jiff::tz::TimeZone,
     after: Timestamp,
-) -> Result<(Vec<Value>, Option<Timestamp>)> {
-    let Some(draft) = read_draft(tx, draft)? else { return Ok((Vec::new(), None)) };
+) -> Result<Plan> {
+    let Some(draft) = read_draft(tx, draft)? else { return Ok(Plan::default()) };
     let shown = |wakeup: &domain::draft::Wakeup| {
         let first = wakeup.rule.next_after(zone, after).ok();
         json!({
@@ -211,7 +227,8 @@ fn plan(
         })
     };
     let ends_at = draft.until_at().map_err(|e| corrupt("a draft's end", e))?;
-    Ok((draft.schedules.iter().map(shown).collect(), ends_at))
+    let reach = Some(domain::effect::reach(&draft, zone, after).words(zone));
+    Ok(Plan { schedules: draft.schedules.iter().map(shown).collect(), ends_at, reach })
 }
 
 /// The draft in a body; `None` once it was erased.
@@ -221,7 +238,8 @@ fn read_draft(tx: &mut Tx<'_>, body: BodyId) -> Result<Option<Draft>> {
 }
 
 /// Puts onto the card of a new duty all else that a confirmation puts in force: what a program looks
-/// at before each wake-up, with the arguments that it hands over, whole; and which events are heard.
+/// at before each wake-up, with the arguments that it hands over, whole; which events are heard; and
+/// what may be done without asking again.
 fn planned(frame: &mut Value, draft: &Draft) {
     let schedules = frame["schedules"].as_array_mut().into_iter().flatten();
     for (schedule, wakeup) in schedules.zip(&draft.schedules) {
@@ -243,6 +261,7 @@ fn planned(frame: &mut Value, draft: &Draft) {
         })
     });
     frame["subscriptions"] = heard.collect();
+    frame["grants"] = draft.grants.iter().map(domain::effect::GrantDraft::words).collect();
 }
 
 /// Why a duty may be closed, as the model put it.
@@ -273,7 +292,10 @@ fn prompts(tx: &mut Tx<'_>, bodies: &[BodyId], draft: Option<&Draft>) -> Result<
 /// Puts the words of the bodies into an answer: title, goal, conditions, prompts, checks and
 /// subscriptions of a draft, and for a closing the reason, which is what the person confirms.
 pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer) -> Result<Value> {
-    let Answer { mut frame, draft, reason, prompts: bodies } = answer;
+    let Answer { mut frame, draft, reason, prompts: bodies, action } = answer;
+    if let Some(action) = action {
+        return action::with_words(tx, frame, action);
+    }
     let Some(body) = draft else { return Ok(frame) };
     let draft = read_draft(tx, body)?;
     let mut told = prompts(tx, &bodies, draft.as_ref())?.into_iter();

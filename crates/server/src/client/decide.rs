@@ -92,7 +92,7 @@ fn decided(value: &Value, screen: &mut Screen<'_>) -> Result<(), ClientError> {
 }
 
 /// Asks the person; only "y" or "yes" agrees. Without a person it is an error, never a yes.
-fn ask(question: &str, screen: &mut Screen<'_>) -> Result<bool, ClientError> {
+pub(super) fn ask(question: &str, screen: &mut Screen<'_>) -> Result<bool, ClientError> {
     let Some(keyboard) = screen.keyboard.as_mut() else {
         let remedy =
             "nobody can be asked here: this is no terminal. Read the card above, then add --yes";

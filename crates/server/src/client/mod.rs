@@ -1,6 +1,7 @@
 //! The command line as a client of the HTTP API: it takes input, shows records and collects
 //! decisions; it holds no state and no rule of its own (CLI-01).
 
+pub mod actions;
 mod control;
 mod decide;
 mod devices;

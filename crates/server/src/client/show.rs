@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::error::ClientError;
-use super::wire::{Condition, Device, Duty, Entry, Me, Proposal, Speaker};
+use super::wire::{Condition, Device, Duty, Entry, GrantUse, Me, Proposal, Speaker};
 
 /// Where a command writes, and whether a person is there to answer.
 pub struct Screen<'a> {
@@ -76,8 +76,8 @@ pub fn plain(text: &str) -> String {
 }
 
 /// One line of the conversation with its state word, or only the new state of one shown before.
-/// `open`: the card that it carries can still be decided.
-pub fn entry(entry: &Entry, times: &Times, shown_before: bool, open: bool) -> String {
+/// `way`: the command by which the card that it carries is decided, if it still can be.
+pub fn entry(entry: &Entry, times: &Times, shown_before: bool, way: Option<&str>) -> String {
     let who = match entry.kind {
         Speaker::User => "you",
         Speaker::Agent => "adjutant",
@@ -94,9 +94,8 @@ pub fn entry(entry: &Entry, times: &Times, shown_before: bool, open: bool) -> St
     let late = if entry.late { ", late" } else { "" };
     let text = plain(&entry.text).replace('\n', "\n    ");
     let mut line = format!("{at}  {who} [{state}{late}]  {text}\n");
-    if let Some(id) = entry.proposal.as_ref().filter(|_| open) {
-        let id = plain(id);
-        let _ = writeln!(line, "    Needs your decision: adjutant confirm {id}");
+    if let Some(way) = way {
+        let _ = writeln!(line, "    {way}");
     }
     line
 }
@@ -211,6 +210,7 @@ fn heard(text: &mut String, duty: &Duty, times: &Times) {
         let _ = writeln!(text, "  - {name}: {topic} [{state}{along}]");
         prompt(text, "    ", &one.prompt);
     }
+    granted(text, duty);
     if !duty.situations.is_empty() {
         text.push_str("Stands, newest first\n");
     }
@@ -218,6 +218,27 @@ fn heard(text: &mut String, duty: &Duty, times: &Times) {
         let matter = plain(&one.matter).replace('\n', " ");
         let (words, due) = (plain(&one.words), times.show(one.due_at));
         let _ = writeln!(text, "  - {matter}: {words}; looked at again {due}");
+    }
+}
+
+/// What a duty may do without asking again, and what is left of it.
+fn granted(text: &mut String, duty: &Duty) {
+    if !duty.grants.is_empty() {
+        text.push_str("May do without asking again\n");
+    }
+    for grant in &duty.grants {
+        let part = |part: &GrantUse| match &part.amount {
+            Some(amount) => format!("{} × ({})", part.count, plain(&amount.text)),
+            None => format!("{} ×", part.count),
+        };
+        let (words, state) = (plain(&grant.words).replace('\n', " "), plain(&grant.state));
+        let _ = writeln!(
+            text,
+            "  - {words} [{state}]\n    Done {}, under way {}, left {}",
+            part(&grant.spent),
+            part(&grant.reserved),
+            part(&grant.left)
+        );
     }
 }
 
@@ -253,6 +274,12 @@ pub fn card(card: &Proposal, times: &Times) -> String {
     for one in &card.subscriptions {
         let _ = writeln!(text, "Hears    {}", plain(&one.words).replace('\n', " "));
         prompt(&mut text, "         ", &one.prompt);
+    }
+    for grant in &card.grants {
+        let _ = writeln!(text, "May do   {}", plain(grant).replace('\n', " "));
+    }
+    if let Some(reach) = &card.reach {
+        let _ = writeln!(text, "Reach    {}", plain(reach).replace('\n', " "));
     }
     if card.kind == "new_duty" {
         let _ = writeln!(text, "Ends     {}", ends(card.ends_at, times));

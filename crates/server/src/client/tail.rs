@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::error::ClientError;
 use super::http::Client;
 use super::show::{self, Screen, Times};
-use super::wire::{Changes, Chat, Entry, Me, Proposal, Speaker};
-use super::{fetch, understand};
+use super::wire::{Action, Changes, Chat, Entry, Me, Proposal, Speaker};
+use super::{actions, fetch, understand};
 
 /// First wait before a new connection; doubles up to the longest.
 const RETRY_FIRST_MS: u64 = 100;
@@ -212,21 +212,34 @@ impl Tail<'_> {
         }
     }
 
-    /// Whether a card can still be decided: one that cannot asks for nothing.
-    async fn is_open(&self, id: &str) -> Result<bool, ClientError> {
-        match fetch::<Proposal>(self.client, &["v1", "proposals", id], &[]).await {
-            Ok(card) => Ok(card.state == "open"),
-            Err(ClientError::Refused { status: 404, .. }) => Ok(false),
-            Err(error) => Err(error),
+    /// How the card of an entry is decided. One that cannot be any more asks for nothing.
+    async fn way(&self, entry: &Entry) -> Result<Option<String>, ClientError> {
+        let found = match (&entry.proposal, &entry.action) {
+            (Some(id), _) => self.proposal_way(id).await,
+            (None, Some(id)) => {
+                let action: Action = fetch(self.client, &["v1", "actions", id], &[]).await?;
+                Ok(Some(action).filter(Action::asks).and_then(|action| actions::way(&action)))
+            }
+            (None, None) => Ok(None),
+        };
+        match found {
+            Err(ClientError::Refused { status: 404, .. }) => Ok(None),
+            found => found,
         }
+    }
+
+    async fn proposal_way(&self, id: &str) -> Result<Option<String>, ClientError> {
+        let card: Proposal = fetch(self.client, &["v1", "proposals", id], &[]).await?;
+        let id = show::plain(id);
+        Ok((card.state == "open").then(|| format!("Needs your decision: adjutant confirm {id}")))
     }
 
     async fn show(&mut self, screen: &mut Screen<'_>, value: Value) -> Result<(), ClientError> {
         let entry: Entry = understand("/v1/chat", value.clone())?;
         // Asked before the entry counts as shown: if this fails, it is shown after a new connection.
-        let open = match &entry.proposal {
-            Some(id) if !screen.json && !self.shown.knows(&entry.id) => self.is_open(id).await?,
-            Some(_) | None => false,
+        let way = match !screen.json && !self.shown.knows(&entry.id) {
+            true => self.way(&entry).await?,
+            false => None,
         };
         let before = self.shown.put(&entry.id, &entry.state);
         let ours = matches!(entry.kind, Speaker::Agent | Speaker::Notice);
@@ -237,7 +250,7 @@ impl Tail<'_> {
             Some(_) => screen.json || !ours || entry.state != "delivered",
         };
         if worth_showing {
-            let text = show::entry(&entry, &self.times, before.is_some(), open);
+            let text = show::entry(&entry, &self.times, before.is_some(), way.as_deref());
             screen.result(&value, &text)?;
         }
         let settled = matches!(entry.state.as_str(), "delivered" | "dropped");

@@ -1,5 +1,6 @@
 //! The command line against a server that follows the contract, breaks connections and says no.
 
+mod actions;
 mod devices;
 pub mod peer;
 mod world;
@@ -185,6 +186,7 @@ fn card(state: &str) -> Value {
         "arguments": "{\"url\":\"https://example.org/?q=1\"}", "words": "its answer has changed"}}],
         "subscriptions": [{"source": "mail", "topic": "fares.*", "mode": "background",
         "prompt": "Note it.", "words": "events of mail (fares.*), only read along"}],
+        "grants": ["fare.book, at most once, USD 300.00 in all"], "reach": "At most USD 300.00",
         "ends_at": "2026-12-24T10:00:00Z", "until": null, "if_nothing": "nothing is watched",
         "digest": "d1", "state": state, "created_at": "2026-11-30T08:00:00Z"})
 }
@@ -202,6 +204,8 @@ Wakes    every day at 9, first Tue 01 Dec 09:00
                Nothing else.
 Hears    events of mail (fares.*), only read along
          Task: Note it.
+May do   fare.book, at most once, USD 300.00 in all
+Reach    At most USD 300.00
 Ends     Thu 24 Dec 18:00
 Deadline -
 If you do nothing: nothing is watched
@@ -292,6 +296,10 @@ fn duty() -> Value {
         "2026-12-01T01:00:00Z", "state": "paused", "late_last": true}], "runs": [{"id": "r",
         "state": "done", "started_at": "2026-11-30T08:00:05Z", "ended_at": null, "steps": 3,
         "input_tokens": 1200, "output_tokens": 80, "micro_usd": 20_000}],
+        "grants": [{"id": "g", "words": "fare.book, at most twice, USD 300.00 in all",
+        "state": "active", "reserved": {"count": 1, "amount": {"text": "USD 90.00"}},
+        "spent": {"count": 0, "amount": {"text": "USD 0.00"}},
+        "left": {"count": 1, "amount": {"text": "USD 210.00"}}}],
         "spent_micro_usd": 20_000, "state_line": "Stopped at 16:05 · nothing new goes out"})
 }
 
@@ -320,6 +328,9 @@ Ends     when you confirm that it is done, or stop it
 Wakes
   - every day at 9 [paused, the last one late], next Tue 01 Dec 09:00
     Task: Look at the fare.
+May do without asking again
+  - fare.book, at most twice, USD 300.00 in all [active]
+    Done 0 × (USD 0.00), under way 1 × (USD 90.00), left 1 × (USD 210.00)
 Waits for
   - reply Ms Lau [open], until Thu 03 Dec 10:00
 Runs, newest first

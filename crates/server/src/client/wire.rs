@@ -70,6 +70,9 @@ pub struct Entry {
     /// A card to decide on.
     #[serde(default)]
     pub proposal: Option<String>,
+    /// An action's card.
+    #[serde(default)]
+    pub action: Option<String>,
     /// Whether it came later than it was due.
     #[serde(default)]
     pub late: bool,
@@ -177,6 +180,9 @@ pub struct Duty {
     /// What it hears.
     #[serde(default)]
     pub subscriptions: Vec<Subscription>,
+    /// What it may do without asking again.
+    #[serde(default)]
+    pub grants: Vec<Grant>,
     /// Where its matters stand, newest first.
     #[serde(default)]
     pub situations: Vec<Situation>,
@@ -275,6 +281,155 @@ pub struct Situation {
     pub due_at: Timestamp,
 }
 
+/// What a duty may do without asking again.
+#[derive(Debug, Deserialize)]
+pub struct Grant {
+    /// With its limits.
+    pub words: String,
+    /// active or ended.
+    pub state: String,
+    /// Kept for what may have happened.
+    pub reserved: GrantUse,
+    /// What happened.
+    pub spent: GrantUse,
+    /// What is left of it.
+    pub left: GrantUse,
+}
+
+/// Part of a grant.
+#[derive(Debug, Deserialize)]
+pub struct GrantUse {
+    /// Actions.
+    pub count: i64,
+    /// Their money.
+    #[serde(default)]
+    pub amount: Option<Money>,
+}
+
+/// An amount, as the server writes it.
+#[derive(Debug, Deserialize)]
+pub struct Money {
+    /// Such as `HKD 2 600.00`.
+    pub text: String,
+}
+
+/// An outside effect that is or was intended.
+#[derive(Debug, Deserialize)]
+pub struct Action {
+    /// Its id.
+    pub id: String,
+    /// For which duty.
+    #[serde(default)]
+    pub duty: Option<String>,
+    /// That duty's title.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// The tool's full name.
+    pub tool: String,
+    /// Its state.
+    pub state: String,
+    /// The same in the server's words.
+    pub words: String,
+    /// What it does, in one line.
+    pub what: String,
+    /// The frozen fields.
+    #[serde(default)]
+    pub card: Vec<CardLine>,
+    /// What it costs.
+    #[serde(default)]
+    pub amount: Option<Money>,
+    /// Who receives it.
+    #[serde(default)]
+    pub recipients: Vec<String>,
+    /// Digest of exactly what is shown.
+    pub digest: String,
+    /// Why it stands where it does, or why the person is asked.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Until when it can be decided.
+    #[serde(default)]
+    pub expires_at: Option<Timestamp>,
+    /// What happens if nobody answers.
+    #[serde(default)]
+    pub if_nothing: Option<String>,
+    /// What happens after the tap.
+    #[serde(default)]
+    pub afterwards: Option<String>,
+    /// What the outside gave as proof.
+    #[serde(default)]
+    pub receipt: Option<String>,
+    /// When the person was asked what became of it.
+    #[serde(default)]
+    pub escalated_at: Option<Timestamp>,
+    /// When its state last moved.
+    pub moved_at: Timestamp,
+    /// Who released it or did not.
+    #[serde(default)]
+    pub approvals: Vec<Approval>,
+    /// What was sent for it.
+    #[serde(default)]
+    pub attempts: Vec<Attempt>,
+}
+
+impl Action {
+    /// Whether it may still move by itself or by the person's word.
+    pub fn is_unsettled(&self) -> bool {
+        let open =
+            ["proposed", "awaiting_approval", "authorized", "admitted", "dispatched", "unknown"];
+        open.contains(&self.state.as_str())
+    }
+
+    /// Whether the person is asked something: to release it, or what became of it.
+    pub fn asks(&self) -> bool {
+        match self.state.as_str() {
+            "awaiting_approval" => true,
+            "unknown" => self.escalated_at.is_some(),
+            _ => false,
+        }
+    }
+}
+
+/// One frozen field.
+#[derive(Debug, Deserialize)]
+pub struct CardLine {
+    /// What it is.
+    pub label: String,
+    /// The value.
+    pub value: String,
+}
+
+/// A release, or the question for one.
+#[derive(Debug, Deserialize)]
+pub struct Approval {
+    /// Its state.
+    pub state: String,
+    /// user or policy.
+    #[serde(default)]
+    pub by: Option<String>,
+    /// From which device.
+    #[serde(default)]
+    pub device_name: Option<String>,
+    /// What the reviewer found, or why not.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// When it was decided.
+    pub moved_at: Timestamp,
+}
+
+/// One sending.
+#[derive(Debug, Deserialize)]
+pub struct Attempt {
+    /// Under which id the outside knows it.
+    pub operation_id: String,
+    /// Its state.
+    pub state: String,
+    /// Why.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// When.
+    pub created_at: Timestamp,
+}
+
 /// One wake-up that took place.
 #[derive(Debug, Deserialize)]
 pub struct Run {
@@ -317,6 +472,12 @@ pub struct Proposal {
     /// What it hears.
     #[serde(default)]
     pub subscriptions: Vec<PlannedSubscription>,
+    /// What it may do without asking again, in words.
+    #[serde(default)]
+    pub grants: Vec<String>,
+    /// The most that could ever happen without asking again.
+    #[serde(default)]
+    pub reach: Option<String>,
     /// After this the duty would wake no more.
     #[serde(default)]
     pub ends_at: Option<Timestamp>,

@@ -35,12 +35,13 @@ fn bad_files_are_refused_with_the_key_and_the_remedy() {
         ("lsten = \"127.0.0.1:1\"", "unknown key lsten; near names: listen"),
         (
             "base_url = \"https://h\"",
-            "unknown key base_url; near names: model.base_url, search.base_url, small.base_url",
+            "unknown key base_url; near names: model.base_url, reviewer.base_url, \
+             search.base_url, small.base_url",
         ),
         (
             "[model]\nkey_fiel = \"k\"",
-            "unknown key model.key_fiel; near names: model.key_file, mcp.key_file, search.key_file, \
-             small.key_file",
+            "unknown key model.key_fiel; near names: model.key_file, mcp.key_file, \
+             reviewer.key_file, search.key_file, small.key_file",
         ),
         (
             "[limits]\nlease = 1",
@@ -358,6 +359,8 @@ fn the_example_file_is_accepted_and_shows_the_default_limits() {
     let config = read(&example()).expect("the example is accepted");
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.small.map(|small| small.model), Some("example-small".to_owned()));
+    let reviewer = config.reviewer.map(|reviewer| reviewer.model);
+    assert_eq!(reviewer, Some("example-reviewer".to_owned()));
     assert_eq!(config.search.map(|search| search.provider), Some(super::SearchProvider::Brave));
     let model = config.model.expect("a model");
     assert_eq!((model.context_tokens, model.max_output_tokens), (128_000, 8_192));

@@ -80,6 +80,7 @@ fn a_sound_set_up_passes_and_the_key_is_never_shown() {
         ("key", Ok),
         ("model", Ok),
         ("small model", Ok),
+        ("reviewer", Ok),
         ("time zone", Ok),
         ("page", if web::page::AVAILABLE { Ok } else { Warning }),
         ("data folder", Ok),

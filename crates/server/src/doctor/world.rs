@@ -1,5 +1,5 @@
-//! The doctor's look at what comes in: the small model, the secrets of sources, and each source by what
-//! it received.
+//! The doctor's look at the other models, and at what comes in: the secrets of sources, and each source
+//! by what it received.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -8,18 +8,21 @@ use base::Timestamp;
 use super::{Check, Verdict, one_line};
 use crate::client::world::{Source, Sources};
 use crate::client::{Client, fetch};
-use crate::config::{Config, Env};
+use crate::config::{Config, Env, ModelConfig};
 
-/// Which model says whom an event concerns, and whether its key is there.
-pub(super) fn small_model(config: &Config, env: Env<'_>) -> Check {
-    let name = "small model";
-    match &config.small {
-        None => Check::ok(name, "none is set, so [model] says which duty an event concerns"),
-        Some(small) => match small.key(env) {
-            Ok(_) => Check::ok(name, format!("{} at {}", small.model, small.base_url)),
+/// Which model says whom an event concerns, which one reviews actions, and whether their keys are there.
+pub(super) fn other_models(config: &Config, env: Env<'_>) -> [Check; 2] {
+    let check = |name: &str, model: &Option<ModelConfig>, without: &str| match model {
+        None => Check::ok(name, format!("none is set, so [model] {without}")),
+        Some(model) => match model.key(env) {
+            Ok(_) => Check::ok(name, format!("{} at {}", model.model, model.base_url)),
             Err(problem) => Check::from_error(name, &problem.to_string()),
         },
-    }
+    };
+    [
+        check("small model", &config.small, "says which duty an event concerns"),
+        check("reviewer", &config.reviewer, "reviews what a grant would let through"),
+    ]
 }
 
 /// Whether anybody else can read the secrets of sources.

@@ -6,7 +6,7 @@ import { call, newId, Refused, Unreachable } from "./api.js";
 import * as box from "./outbox.js";
 import * as s from "./state.js";
 import { newcomer } from "./sync.js";
-import type { Control, Device, Duty, Me, Offer, Proposal, Source, Trace } from "./types.js";
+import type { Action, Control, Device, Duty, Me, Offer, Proposal, Source, Trace } from "./types.js";
 
 const post = <T>(path: string, body: unknown) => call<T>(s.caller(), "POST", path, body);
 const RETRY_MS = 1_000;
@@ -70,6 +70,14 @@ export function stopDuty(duty: string): void {
 export function pause(duty: string | null): void {
   s.controlNote.value = null;
   s.changeOutbox((held) => box.addPause(held, newId(), duty, new Date(s.now.value).toISOString()));
+  void flush();
+}
+
+/** Takes back what has not been sent: like a stop it is kept when there is no connection. */
+export function takeBackAction(action: string): void {
+  setDecision(action, null);
+  const at = new Date(s.now.value).toISOString();
+  s.changeOutbox((held) => box.addWithdraw(held, newId(), action, at));
   void flush();
 }
 
@@ -151,6 +159,7 @@ export async function flush(): Promise<void> {
       s.changeOutbox((held) => box.markTried(held, item.id));
       if (item.kind === "stop") await sendStop(item.id, item.duty);
       else if (item.kind === "pause") await sendPause(item.id, item.duty);
+      else if (item.kind === "withdraw") await sendWithdraw(item.id, item.action);
       else await sendOne(item.id, item.text);
     }
   } catch {
@@ -193,6 +202,18 @@ async function sendPause(id: string, duty: string | null): Promise<void> {
   s.changeOutbox((held) => box.remove(held, id));
 }
 
+async function sendWithdraw(id: string, action: string): Promise<void> {
+  try {
+    putAction(await post<Action>(`/v1/actions/${action}/withdraw`, { id }));
+  } catch (error) {
+    if (!(error instanceof Refused) || !box.isFinalRefusal(error.status)) throw error;
+    // Too late: the server says what it came to, and the card keeps that sentence.
+    setDecision(action, { id, yes: false, note: error.detail, busy: false });
+    await rereadAction(action, error.detail);
+  }
+  s.changeOutbox((held) => box.remove(held, id));
+}
+
 function setDecision(proposal: string, decision: s.Decision | null): void {
   s.decisions.value = s.withEntry(s.decisions.value, proposal, decision);
 }
@@ -222,6 +243,61 @@ export async function decide(proposal: Proposal, yes: boolean): Promise<void> {
   }
 }
 
+/** What the person says of an action. A release carries the digest of what was shown. */
+export async function act(
+  action: Action,
+  how: "approve" | "deny" | "state",
+  more: { reason?: string; statement?: "happened" | "did_not" | "keep_looking" } = {},
+): Promise<void> {
+  const decision: s.Decision = { id: newId(), yes: how === "approve", note: null, busy: true };
+  if (s.link.value.state !== "live") {
+    setDecision(action.id, { ...decision, busy: false, note: s.words.value.cardOffline });
+    return;
+  }
+  setDecision(action.id, decision);
+  const shown = how === "approve" ? { digest: action.digest } : {};
+  const looking = more.statement === "keep_looking" ? s.words.value.actLooking : null;
+  try {
+    const path = `/v1/actions/${action.id}/${how}`;
+    const settled = await post<Action>(path, { id: decision.id, ...shown, ...more });
+    batch(() => {
+      putAction(settled);
+      setDecision(
+        action.id,
+        looking === null ? null : { ...decision, busy: false, note: looking },
+      );
+    });
+  } catch (error) {
+    if (error instanceof Refused) await rereadAction(action.id, error.detail);
+    // Otherwise the outcome is unknown: the record is asked, now or once connected again.
+    else setTimeout(() => void settleDecisions(), RETRY_MS);
+  }
+}
+
+/** What settled cards still said of taps that came too late. */
+export function forgetNotes(): void {
+  const kept = [...s.decisions.value].filter(([, decision]) => decision.busy);
+  s.decisions.value = new Map(kept);
+}
+
+function putAction(action: Action): void {
+  s.actions.value = s.withEntry(s.actions.value, action.id, action);
+}
+
+async function rereadAction(id: string, note: string): Promise<void> {
+  const decision = s.decisions.value.get(id);
+  const noted = decision ? { ...decision, busy: false, note } : null;
+  try {
+    const action = await call<Action>(s.caller(), "GET", `/v1/actions/${id}`);
+    batch(() => {
+      putAction(action);
+      setDecision(id, noted);
+    });
+  } catch (error) {
+    if (error instanceof Refused) setDecision(id, noted);
+  }
+}
+
 function putProposal(proposal: Proposal): void {
   s.proposals.value = s.withEntry(s.proposals.value, proposal.id, proposal);
 }
@@ -245,6 +321,14 @@ async function reread(id: string, note: string): Promise<void> {
 export async function settleDecisions(): Promise<void> {
   const asked = [...s.decisions.value].filter(([, decision]) => decision.busy);
   for (const [id] of asked) {
+    const known = s.actions.value.get(id);
+    if (known !== undefined) {
+      await rereadAction(id, s.words.value.cardBroken);
+      const now = s.actions.value.get(id);
+      // It arrived if the record moved on; what it says is on the card.
+      if (now !== undefined && now.state !== known.state) setDecision(id, null);
+      continue;
+    }
     await reread(id, s.words.value.cardBroken);
     if (s.proposals.value.get(id)?.state !== "open") setDecision(id, null);
   }

@@ -5,14 +5,16 @@ import { Chat } from "./views/chat.js";
 import { DemoStrip } from "./views/demo.js";
 import { Duties } from "./views/duties.js";
 import { Held } from "./views/hold.js";
+import { Now } from "./views/now.js";
 import { More } from "./views/more.js";
 import { Pair } from "./views/pair.js";
 import { Strip } from "./views/strip.js";
-import { ChatIcon, DutiesIcon, MoreIcon } from "./views/icons.js";
+import { ChatIcon, DutiesIcon, MoreIcon, NowIcon } from "./views/icons.js";
 
-type Tab = "chat" | "duties" | "more";
+type Tab = "now" | "chat" | "duties" | "more";
 
 function tabOf(route: string): Tab {
+  if (route.startsWith("#/now")) return "now";
   if (route.startsWith("#/duties")) return "duties";
   return route.startsWith("#/more") ? "more" : "chat";
 }
@@ -35,6 +37,8 @@ export function App() {
 
 function view(tab: Tab) {
   switch (tab) {
+    case "now":
+      return <Now />;
     case "chat":
       return <Chat />;
     case "duties":
@@ -47,6 +51,7 @@ function view(tab: Tab) {
 function Tabs({ tab }: { tab: Tab }) {
   const words = s.words.value;
   const tabs = [
+    { name: "now", href: "#/now", text: words.tabNow, icon: <NowIcon /> },
     { name: "chat", href: "#/chat", text: words.tabChat, icon: <ChatIcon /> },
     { name: "duties", href: "#/duties", text: words.tabDuties, icon: <DutiesIcon /> },
     { name: "more", href: "#/more", text: words.tabMore, icon: <MoreIcon /> },

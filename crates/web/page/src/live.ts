@@ -16,6 +16,7 @@ import {
   type Reread,
 } from "./sync.js";
 import type {
+  Action,
   Changes,
   Chat,
   Control,
@@ -33,6 +34,7 @@ const SILENCE_MS = 40_000;
 const CHAT_PAGE = 100;
 const RECEIPT_MESSAGES_MAX = 200;
 const MISSING_PROPOSALS_MAX = 20;
+const ACTIONS_PAGE = 100;
 const ME_EVERY_MS = 3_000;
 const PULL_PAUSE_MS = 60;
 
@@ -132,16 +134,18 @@ async function readAll(): Promise<void> {
   // The sequence number is read first: a change during the reading is then read twice, never
   // missed.
   const who = await get<Me>("/v1/me");
-  const [chat, duties, open, demo, devices, control, sources] = await Promise.all([
+  const [chat, duties, open, acts, demo, devices, control, sources] = await Promise.all([
     get<Chat>(`/v1/chat?limit=${CHAT_PAGE}`),
     get<{ duties: Duty[] }>("/v1/duties"),
     get<{ proposals: Proposal[] }>("/v1/proposals?state=open"),
+    get<{ actions: Action[] }>(`/v1/actions?limit=${ACTIONS_PAGE}`),
     who.demo ? get<Demo>("/v1/demo").catch(() => null) : null,
     s.devices.value !== null ? get<{ devices: Device[] }>("/v1/devices") : null,
     get<Control>("/v1/control"),
     s.sources.value !== null ? get<{ sources: Source[] }>("/v1/sources") : null,
   ]);
   const proposals = await withMissing(byId(open.proposals), chat.entries);
+  const actions = await withMissingActions(byId(acts.actions), chat.entries);
   batch(() => {
     s.me.value = who;
     s.setClock(demo?.virtual_now ?? who.now);
@@ -149,6 +153,7 @@ async function readAll(): Promise<void> {
     s.moreBefore.value = chat.more;
     s.duties.value = byId(duties.duties);
     s.proposals.value = proposals;
+    s.actions.value = actions;
     s.demo.value = demo;
     s.control.value = control;
     if (sources !== null) s.sources.value = sources.sources;
@@ -193,7 +198,7 @@ async function apply(plan: Reread): Promise<void> {
   const meDue = plan.me || Date.now() - meReadAt > ME_EVERY_MS;
   const devicesDue = plan.devices && s.devices.value !== null;
   const sourcesDue = plan.sources && s.sources.value !== null;
-  const [entries, chat, duties, all, proposals, who, devices, control, sources] = await Promise.all([
+  const [entries, chat, duties, all, proposals, who, devices, control, sources, some, acts] = await Promise.all([
     Promise.all(plan.chat.map((id) => getIfThere<Entry>(`/v1/chat/${id}`))),
     plan.allChat ? get<Chat>(`/v1/chat?limit=${CHAT_PAGE}`) : null,
     Promise.all(plan.duties.map((id) => getIfThere<Duty>(`/v1/duties/${id}`))),
@@ -203,6 +208,8 @@ async function apply(plan: Reread): Promise<void> {
     devicesDue ? get<{ devices: Device[] }>("/v1/devices") : null,
     plan.control ? get<Control>("/v1/control") : null,
     sourcesDue ? get<{ sources: Source[] }>("/v1/sources") : null,
+    Promise.all(plan.actions.map((id) => getIfThere<Action>(`/v1/actions/${id}`))),
+    plan.allActions ? get<{ actions: Action[] }>(`/v1/actions?limit=${ACTIONS_PAGE}`) : null,
   ]);
   // The server writes times into its words in the owner's zone: in another one, all are others.
   if (who !== null && who.zone !== s.me.value?.zone) return readAll();
@@ -210,12 +217,16 @@ async function apply(plan: Reread): Promise<void> {
   const merged = new Map(s.proposals.value);
   for (const proposal of present(proposals)) merged.set(proposal.id, proposal);
   const complete = await withMissing(merged, came);
+  const known = new Map(s.actions.value);
+  for (const action of [...(acts?.actions ?? []), ...present(some)]) known.set(action.id, action);
+  const actions = await withMissingActions(known, came);
   batch(() => {
     if (came.length > 0) s.entries.value = mergeEntries(s.entries.value, came);
     const held = new Map(all === null ? s.duties.value : byId(all.duties));
     for (const duty of present(duties)) held.set(duty.id, duty);
     s.duties.value = held;
     s.proposals.value = complete;
+    s.actions.value = actions;
     if (who !== null) {
       s.me.value = who;
       if (s.demo.value === null) s.setClock(who.now);
@@ -242,6 +253,21 @@ async function withMissing(
   const wanted = [...missing].slice(-MISSING_PROPOSALS_MAX);
   const found = await Promise.all(wanted.map((id) => getIfThere<Proposal>(`/v1/proposals/${id}`)));
   for (const proposal of present(found)) all.set(proposal.id, proposal);
+  return all;
+}
+
+/** Actions that are older than the list and still stand in the chat. */
+async function withMissingActions(
+  held: ReadonlyMap<string, Action>,
+  entries: Entry[],
+): Promise<Map<string, Action>> {
+  const all = new Map(held);
+  const missing = new Set(
+    entries.map((entry) => entry.action).filter((id): id is string => id !== null && !all.has(id)),
+  );
+  const wanted = [...missing].slice(-MISSING_PROPOSALS_MAX);
+  const found = await Promise.all(wanted.map((id) => getIfThere<Action>(`/v1/actions/${id}`)));
+  for (const action of present(found)) all.set(action.id, action);
   return all;
 }
 
@@ -275,9 +301,11 @@ export async function readEarlier(): Promise<void> {
     const page = await get<Chat>(`/v1/chat?before=${first.seq}&limit=${CHAT_PAGE}`);
     const held = s.entries.value.length;
     const proposals = await withMissing(s.proposals.value, page.entries);
+    const actions = await withMissingActions(s.actions.value, page.entries);
     batch(() => {
       s.entries.value = mergeEntries(s.entries.value, page.entries);
       s.proposals.value = proposals;
+      s.actions.value = actions;
       s.moreBefore.value = page.more && s.entries.value.length > held;
     });
   } catch {

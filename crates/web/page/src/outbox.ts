@@ -1,4 +1,4 @@
-// What this device still has to tell the server: messages, and stops of duties. Each item has an id
+// What this device still has to tell the server: messages, and stops of duties and actions. Each item has an id
 // made here, so that sending again after a broken connection is safe. Approvals are never queued.
 // Pure: the caller keeps the text of `write` in the browser's storage and does the sending.
 
@@ -14,7 +14,8 @@ export type Item =
       why: string | null;
     }
   | { kind: "stop"; id: string; duty: string; at: string; tried: boolean }
-  | { kind: "pause"; id: string; duty: string | null; at: string; tried: boolean };
+  | { kind: "pause"; id: string; duty: string | null; at: string; tried: boolean }
+  | { kind: "withdraw"; id: string; action: string; at: string; tried: boolean };
 
 export type MessageItem = Extract<Item, { kind: "message" }>;
 
@@ -72,6 +73,16 @@ export function addPause(
 
 export function isPausing(outbox: Outbox, duty: string | null): boolean {
   return outbox.items.some((item) => item.kind === "pause" && item.duty === duty);
+}
+
+/** Taking an action back is a stop of that action; asked twice it is the same. */
+export function addWithdraw(outbox: Outbox, id: string, action: string, at: string): Outbox {
+  if (isTakingBack(outbox, action)) return outbox;
+  return { ...outbox, items: [...outbox.items, { kind: "withdraw", id, action, at, tried: false }] };
+}
+
+export function isTakingBack(outbox: Outbox, action: string): boolean {
+  return outbox.items.some((item) => item.kind === "withdraw" && item.action === action);
 }
 
 /** Stops and pauses go first; messages in the order they were written, one at a time. */
@@ -162,6 +173,7 @@ function isItem(value: unknown): value is Item {
   const item = value as Record<string, unknown>;
   if (typeof item.id !== "string" || typeof item.at !== "string") return false;
   if (item.kind === "stop") return typeof item.duty === "string";
+  if (item.kind === "withdraw") return typeof item.action === "string";
   if (item.kind === "pause") return item.duty === null || typeof item.duty === "string";
   return (
     item.kind === "message" &&

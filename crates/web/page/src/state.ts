@@ -7,6 +7,7 @@ import { knownZone, type Lang } from "./clock.js";
 import type { Outbox } from "./outbox.js";
 import * as box from "./outbox.js";
 import type {
+  Action,
   Control,
   Demo,
   Device,
@@ -18,6 +19,7 @@ import type {
   Source,
   Trace,
 } from "./types.js";
+import { asks } from "./sync.js";
 import { pickLang, WORDS } from "./words.js";
 
 export type Look = "system" | "light" | "dark";
@@ -67,6 +69,8 @@ export const entries = signal<Entry[]>([]);
 export const moreBefore = signal(false);
 export const duties = signal<ReadonlyMap<string, Duty>>(new Map());
 export const proposals = signal<ReadonlyMap<string, Proposal>>(new Map());
+/** Outside effects: the newest, and those that the chat shows. */
+export const actions = signal<ReadonlyMap<string, Action>>(new Map());
 /** Read when they are first looked at, and kept from then on. */
 export const devices = signal<Device[] | null>(null);
 /** What is stopped, paused and held. */
@@ -124,6 +128,13 @@ export const openProposals = computed(() =>
   [...proposals.value.values()].filter((proposal) => proposal.state === "open"),
 );
 
+export const askingActions = computed(() => [...actions.value.values()].filter(asks));
+
+/** The records' time at this very moment, for what counts down. */
+export function nowMs(): number {
+  return Date.now() + clockOffset.value;
+}
+
 export function caller(): Caller {
   return { token: pairing.value?.token ?? null, lang: lang.value };
 }
@@ -170,6 +181,7 @@ export function forgetRecords(): void {
   entries.value = [];
   duties.value = new Map();
   proposals.value = new Map();
+  actions.value = new Map();
   decisions.value = new Map();
   dutyNotes.value = new Map();
   control.value = null;

@@ -1,16 +1,27 @@
 // How the page stays equal to the records: a signal says "changed, now at 43", the page asks for
 // the changes after the last one it holds, and rereads what they name. Pure: no clock, no network.
 
-import type { Change, Changes, Device, Duty, Entry, Proposal, RunState } from "./types.js";
+import type {
+  Action,
+  Change,
+  Changes,
+  Device,
+  Duty,
+  Entry,
+  Proposal,
+  RunState,
+} from "./types.js";
 
 /** What must be fetched again after a list of changes. */
 export interface Reread {
   chat: string[];
   duties: string[];
   proposals: string[];
+  actions: string[];
   /** A run, wait or schedule moved and its duty is not known: reread the list. */
   allDuties: boolean;
   allChat: boolean;
+  allActions: boolean;
   /** Name, zone or cap may be others. */
   me: boolean;
   devices: boolean;
@@ -26,6 +37,7 @@ export function planReread(changes: Change[], duties: ReadonlyMap<string, Duty>)
   const chat = new Set<string>();
   const some = new Set<string>();
   const proposals = new Set<string>();
+  const actions = new Set<string>();
   let allDuties = false;
   let me = false;
   let devices = false;
@@ -55,6 +67,13 @@ export function planReread(changes: Change[], duties: ReadonlyMap<string, Duty>)
       case "proposal":
         proposals.add(change.id);
         break;
+      case "action":
+        actions.add(change.id);
+        break;
+      case "approval":
+      case "attempt":
+        // Each moves in the commit that moves its action.
+        break;
       case "owner":
         me = true;
         control = true;
@@ -72,12 +91,15 @@ export function planReread(changes: Change[], duties: ReadonlyMap<string, Duty>)
   }
   if (some.size > SINGLE_FETCHES_MAX) allDuties = true;
   const allChat = chat.size > SINGLE_FETCHES_MAX;
+  const allActions = actions.size > SINGLE_FETCHES_MAX;
   return {
     chat: allChat ? [] : [...chat],
     duties: allDuties ? [] : [...some],
     proposals: [...proposals],
+    actions: allActions ? [] : [...actions],
     allDuties,
     allChat,
+    allActions,
     me,
     devices,
     control,
@@ -87,7 +109,7 @@ export function planReread(changes: Change[], duties: ReadonlyMap<string, Duty>)
 
 function dutyOf(id: string, duties: ReadonlyMap<string, Duty>): string | null {
   for (const duty of duties.values()) {
-    const parts = [duty.runs, duty.waits, duty.schedules, duty.subscriptions];
+    const parts = [duty.runs, duty.waits, duty.schedules, duty.subscriptions, duty.grants];
     if (parts.some((list) => list.some((part) => part.id === id))) return duty.id;
   }
   return null;
@@ -129,6 +151,58 @@ export function looseProposals(proposals: Iterable<Proposal>, entries: Entry[]):
     .sort((a, b) => a.created_at.localeCompare(b.created_at));
 }
 
+/** Whether the person is asked something: to release it, or what became of it. */
+export function asks(action: Action): boolean {
+  return (
+    action.state === "awaiting_approval" ||
+    (action.state === "unknown" && action.escalated_at !== null)
+  );
+}
+
+/** Released and not sent: it can still be taken back. */
+export function isMoving(action: Action): boolean {
+  return action.state === "authorized" || action.state === "admitted";
+}
+
+/** Where the card of each action stands in the chat: at the newest entry that carries it. */
+export function cardEntries(entries: Entry[]): ReadonlySet<string> {
+  const last = new Map<string, string>();
+  for (const entry of entries) if (entry.action !== null) last.set(entry.action, entry.id);
+  return new Set(last.values());
+}
+
+/** Cards of actions that the chat does not carry: they are shown after the last message. */
+export function looseActions(actions: Iterable<Action>, entries: Entry[]): Action[] {
+  const carried = new Set(entries.map((entry) => entry.action));
+  return [...actions]
+    .filter((action) => (asks(action) || isMoving(action)) && !carried.has(action.id))
+    .sort((a, b) => a.created_at.localeCompare(b.created_at));
+}
+
+export type Urgent =
+  { kind: "proposal"; proposal: Proposal } | { kind: "action"; action: Action };
+
+/** Cards by the deadline of their record; those without one last. */
+export function urgentFirst(proposals: Proposal[], actions: Action[]): Urgent[] {
+  const all: { until: string | null; card: Urgent }[] = [
+    ...proposals.map((proposal) => ({
+      until: proposal.until,
+      card: { kind: "proposal" as const, proposal },
+    })),
+    ...actions.map((action) => ({
+      until: action.state === "unknown" ? null : action.expires_at,
+      card: { kind: "action" as const, action },
+    })),
+  ];
+  return all.sort((a, b) => soonerFirst(a.until, b.until)).map((one) => one.card);
+}
+
+/** Orders times of the record; what has none comes last. */
+export function soonerFirst(a: string | null, b: string | null): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  return a.localeCompare(b);
+}
+
 /** A device that was paired since the code for it was made. */
 export function newcomer(before: Device[], now: Device[]): Device | null {
   const known = new Set(before.map((device) => device.id));
@@ -141,7 +215,11 @@ export const GROUPS: Group[] = ["needs", "working", "waiting", "quiet", "ended"]
 /** Not at an end yet; a lost or sleeping run is taken up again by itself. */
 const RUN_OPEN: ReadonlySet<RunState> = new Set(["running", "lost", "sleeping"]);
 
-export function groupOf(duty: Duty, proposals: Iterable<Proposal>): Group {
+export function groupOf(
+  duty: Duty,
+  proposals: Iterable<Proposal>,
+  actions: Iterable<Action> = [],
+): Group {
   switch (duty.state) {
     case "stopped":
     case "closed":
@@ -151,6 +229,9 @@ export function groupOf(duty: Duty, proposals: Iterable<Proposal>): Group {
     case "active": {
       for (const proposal of proposals) {
         if (proposal.state === "open" && proposal.duty === duty.id) return "needs";
+      }
+      for (const action of actions) {
+        if (action.duty === duty.id && asks(action)) return "needs";
       }
       if (duty.runs.some((run) => RUN_OPEN.has(run.state))) return "working";
       return duty.waits.some((wait) => wait.state === "open") ? "waiting" : "quiet";

@@ -15,7 +15,107 @@ export interface Entry {
   state: UserState | AgentState;
   duty: string | null;
   proposal: string | null;
+  action: string | null;
   late: boolean;
+}
+
+export interface Money {
+  minor: number;
+  currency: string;
+  text: string;
+}
+export interface GrantUse {
+  count: number;
+  amount: Money | null;
+}
+/** What a duty may do without asking again. */
+export interface Grant {
+  id: string;
+  tool: string;
+  words: string;
+  state: "active" | "ended";
+  times: number;
+  each: Money | null;
+  total: Money | null;
+  recipients: string[];
+  until_at: Time | null;
+  reserved: GrantUse;
+  spent: GrantUse;
+  left: GrantUse;
+}
+
+export type ActionState =
+  | "proposed"
+  | "awaiting_approval"
+  | "authorized"
+  | "admitted"
+  | "dispatched"
+  | "unknown"
+  | "accepted"
+  | "effective"
+  | "blocked"
+  | "denied"
+  | "expired"
+  | "superseded"
+  | "withdrawn"
+  | "cancelled"
+  | "abandoned";
+export type Effect =
+  "read" | "reversible" | "paid" | "commitment" | "outward" | "authority" | "human";
+export type ApprovalState =
+  "requested" | "granted" | "denied" | "expired" | "cancelled" | "consumed" | "voided";
+export interface Approval {
+  id: string;
+  state: ApprovalState;
+  by: "user" | "policy" | null;
+  device: string | null;
+  device_name: string | null;
+  reason: string | null;
+  template: string;
+  until_at: Time;
+  moved_at: Time;
+}
+export interface Attempt {
+  n: number;
+  operation_id: string;
+  state: "registered" | "accepted" | "blocked" | "unknown";
+  reason: string | null;
+  receipt: string | null;
+  created_at: Time;
+  moved_at: Time;
+}
+/** An outside effect that is or was intended; the list leaves its attempts out. */
+export interface Action {
+  id: string;
+  duty: string | null;
+  title: string | null;
+  task_version: string | null;
+  tool: string;
+  effect: Effect;
+  tier: string | null;
+  state: ActionState;
+  words: string;
+  what: string;
+  card: { label: string; value: string }[];
+  amount: Money | null;
+  recipients: string[];
+  digest: string;
+  reason: string | null;
+  expires_at: Time | null;
+  if_nothing: string | null;
+  afterwards: string | null;
+  undo_ms: number;
+  not_before: Time | null;
+  receipt: string | null;
+  authority: "outside" | "user" | null;
+  contradicted: boolean;
+  escalated_at: Time | null;
+  compensates: string | null;
+  created_at: Time;
+  moved_at: Time;
+  approvals: Approval[];
+  attempts?: Attempt[];
+  seq: number;
 }
 
 export interface Condition {
@@ -98,6 +198,7 @@ export interface Duty {
   pause: { id: string; everything: boolean } | null;
   subscriptions: Subscription[];
   situations: Situation[];
+  grants: Grant[];
   runs: Run[];
   spent_micro_usd: number;
   state_line: string;
@@ -220,6 +321,9 @@ export interface Proposal {
   conditions: Condition[];
   schedules: PlannedSchedule[];
   subscriptions: PlannedSubscription[];
+  /** In words, each. */
+  grants: string[];
+  reach: string | null;
   ends_at: Time | null;
   until: Time | null;
   if_nothing: string;

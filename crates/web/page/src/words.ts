@@ -3,7 +3,9 @@
 // and claim no more than it does.
 
 import type { Lang } from "./clock.js";
+import { actionsEn, actionsZh } from "./words-actions.js";
 import type {
+  Action,
   AgentState,
   DutyState,
   Entry,
@@ -331,6 +333,8 @@ const en = {
   atDone: "done",
   saidNothing: "It said nothing.",
   notHandled: "Not handled yet",
+
+  ...actionsEn,
 };
 
 export type Words = typeof en;
@@ -641,6 +645,8 @@ const zh: Words = {
   atDone: "处理完",
   saidNothing: "没有说话。",
   notHandled: "尚未处理",
+
+  ...actionsZh,
 };
 
 export const WORDS: Record<Lang, Words> = { en, zh };
@@ -675,6 +681,55 @@ export function proposalEndWords(
       return opens ? words.confirmedNew : words.confirmedClose;
     case "declined":
       return opens ? words.declinedNew : words.declinedClose;
+  }
+}
+
+/** The operation with its price or its receiver, as title and button name it. */
+export function actionNamed(action: Action, words: Words): string {
+  if (action.amount !== null) return words.actFor(action.tool, wholeAmounts(action.amount.text));
+  const [first, ...others] = action.recipients;
+  if (first === undefined) return action.tool;
+  const who = others.length === 0 ? first : words.actAndOthers(first, others.length);
+  return words.actTo(action.tool, who);
+}
+
+/** An amount such as "HKD 2 600.00" is never parted at the end of a line. */
+export function wholeAmounts(text: string): string {
+  return text.replaceAll(/\b[A-Z]{3} -?\d[\d ]*\d(?:\.\d+)?|\b[A-Z]{3} \d/g, (amount) =>
+    amount.replaceAll(" ", "\u00a0"),
+  );
+}
+
+export function actionStateWords(action: Action, words: Words): string {
+  if (action.state === "unknown" && action.escalated_at !== null) return words.actStillUnknown;
+  if (action.authority === "user" && action.state === "accepted") return words.actSaidYes;
+  if (action.authority === "user" && action.state === "blocked") return words.actSaidNo;
+  return stateWords(words.actStates, action.state);
+}
+
+/** How a state looks: one colour means one thing everywhere. */
+export function actionTone(
+  action: Action,
+): "open" | "moving" | "unknown" | "confirmed" | "bad" | "ended" {
+  switch (action.state) {
+    case "awaiting_approval":
+      return "open";
+    case "unknown":
+      return "unknown";
+    case "effective":
+      return "confirmed";
+    case "blocked":
+    case "abandoned":
+      return "bad";
+    case "denied":
+    case "expired":
+    case "superseded":
+    case "withdrawn":
+    case "cancelled":
+      return "ended";
+    default:
+      // Under way, or a state newer than this page.
+      return "moving";
   }
 }
 

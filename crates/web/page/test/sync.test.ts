@@ -11,7 +11,7 @@ import {
   receiptsDue,
   SignalReader,
 } from "../src/sync.js";
-import type { Change, Device, Duty, Entry, Proposal, Run, Wait } from "../src/types.js";
+import type { Change, Device, Duty, Entry, Grant, Proposal, Run, Wait } from "../src/types.js";
 
 const duty = (id: string, more: Partial<Duty> = {}): Duty => ({
   id,
@@ -28,6 +28,7 @@ const duty = (id: string, more: Partial<Duty> = {}): Duty => ({
   pause: null,
   subscriptions: [],
   situations: [],
+  grants: [],
   runs: [],
   spent_micro_usd: 0,
   state_line: "",
@@ -42,6 +43,7 @@ const entry = (seq: number, id: string, more: Partial<Entry> = {}): Entry => ({
   state: "queued",
   duty: null,
   proposal: null,
+  action: null,
   late: false,
   ...more,
 });
@@ -54,6 +56,8 @@ const proposal = (id: string, more: Partial<Proposal> = {}): Proposal => ({
   conditions: [],
   schedules: [],
   subscriptions: [],
+  grants: [],
+  reach: null,
   ends_at: null,
   until: null,
   if_nothing: "",
@@ -67,7 +71,11 @@ const changes = (...pairs: [string, string][]): Change[] =>
 const wait: Wait = { id: "w1", kind: "reply", key: "", due_at: null, state: "open" };
 
 test("a change rereads its record once, and parts of a known duty reread that duty", () => {
-  const held = new Map([["d1", duty("d1", { waits: [wait] })]]);
+  const grants = [{ id: "g1" } as Grant];
+  const held = new Map([
+    ["d1", duty("d1", { waits: [wait] })],
+    ["d3", duty("d3", { grants })],
+  ]);
   const came = changes(
     ["message", "m1"],
     ["message", "m1"],
@@ -77,13 +85,19 @@ test("a change rereads its record once, and parts of a known duty reread that du
     ["duty", "d2"],
     ["device", "x1"],
     ["owner", "o1"],
+    ["action", "a1"],
+    ["approval", "y1"],
+    ["attempt", "t1"],
+    ["grant", "g1"],
   );
   assert.deepEqual(planReread(came, held), {
     chat: ["m1", "e1"],
-    duties: ["d1", "d2"],
+    duties: ["d1", "d2", "d3"],
     proposals: ["p1"],
+    actions: ["a1"],
     allDuties: false,
     allChat: false,
+    allActions: false,
     me: true,
     devices: true,
     control: true,

@@ -62,6 +62,13 @@ test("buttons name the effect and fit: 22 letters or 10 Han characters", () => {
     "holdStop",
     "holdNot",
     "pauseDuty",
+    "actRefuse",
+    "actRefuseSaying",
+    "actNeverMind",
+    "actTakeBack",
+    "actYes",
+    "actNo",
+    "actLook",
   ] as const;
   for (const name of names) {
     assert.equal(WORDS.en[name].length <= 22 && WORDS.zh[name].length <= 10, true);
@@ -87,7 +94,7 @@ test("no state claims more than its record", () => {
 });
 
 test("the same word of state means different things for the two directions", () => {
-  const base = { seq: 1, id: "m", text: "", at: "", duty: null, proposal: null, late: false };
+  const base = { seq: 1, id: "m", text: "", at: "", duty: null, proposal: null, action: null, late: false };
   const say = (kind: "user" | "agent", state: "delivered") =>
     entryStateWords({ ...base, kind, state }, WORDS.en);
   assert.deepEqual(

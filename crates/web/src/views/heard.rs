@@ -1,7 +1,8 @@
-//! What a duty hears and what was looked at for it: subscriptions, checks, situations, and the pause
-//! that covers it. The words stand in bodies and in the sources' rows; a frame has their ids.
+//! What a duty hears, what was looked at for it and what it may do: subscriptions, checks, situations,
+//! grants, and the pause that covers it. The words stand in bodies and in the sources' rows; a frame has their ids.
 
-use base::{BodyId, SourceId};
+use base::{Amount, BodyId, SourceId};
+use domain::effect::GrantDraft;
 use domain::state::CheckState;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -10,6 +11,7 @@ use store::duty::Duty;
 use store::schedule::Schedule;
 use store::{Result, Tx};
 
+use super::action::money;
 use super::{ERASED, corrupt};
 
 /// Looks of a schedule that are counted.
@@ -61,6 +63,43 @@ pub(super) fn subscriptions(tx: &mut Tx<'_>, duty: &Duty) -> Result<Value> {
     Ok(shown.collect())
 }
 
+/// What a duty may do without asking again, and what is used of it, without the words.
+pub(super) fn grants(tx: &mut Tx<'_>, duty: &Duty) -> Result<Value> {
+    let all = store::grant::of_duty(tx, duty.id)?;
+    let shown = all.iter().map(|grant| {
+        let money = |minor: Option<i64>| {
+            money(grant.currency.zip(minor).map(|(currency, minor)| Amount { minor, currency }))
+        };
+        let of_total = |minor: i64| grant.total_minor.map(|_| minor);
+        let used =
+            (grant.reserved_count + grant.spent_count, grant.reserved_minor + grant.spent_minor);
+        let left = grant.total_minor.map(|total| total.saturating_sub(used.1).max(0));
+        json!({
+            "id": grant.id,
+            "tool": grant.tool,
+            "state": grant.state,
+            "task_version": grant.task_version,
+            "times": grant.times,
+            "each": money(grant.each_minor),
+            "total": money(grant.total_minor),
+            "until_at": grant.until_at,
+            "reserved": {
+                "count": grant.reserved_count,
+                "amount": money(of_total(grant.reserved_minor)),
+            },
+            "spent": {
+                "count": grant.spent_count,
+                "amount": money(of_total(grant.spent_minor)),
+            },
+            "left": {
+                "count": grant.times.saturating_sub(used.0).max(0),
+                "amount": money(left),
+            },
+        })
+    });
+    Ok(shown.collect())
+}
+
 /// The newest judgements of a duty, without their words.
 pub(super) fn situations(tx: &mut Tx<'_>, duty: &Duty) -> Result<Value> {
     let all = store::situation::latest(tx, duty.owner, SITUATIONS_READ)?;
@@ -94,7 +133,7 @@ pub(super) fn with_words(tx: &mut Tx<'_>, frame: &mut Value) -> Result<()> {
     if frame.get("state_line").is_none() {
         return Ok(());
     }
-    for name in ["pause", "subscriptions", "situations"] {
+    for name in ["pause", "subscriptions", "situations", "grants"] {
         if frame.get(name).is_none() {
             frame[name] = if name == "pause" { Value::Null } else { json!([]) };
         }
@@ -109,6 +148,26 @@ pub(super) fn with_words(tx: &mut Tx<'_>, frame: &mut Value) -> Result<()> {
         one["name"] = json!(store::source::get(tx, source)?.name);
         let prompt: BodyId = read(&one["prompt"])?;
         one["prompt"] = json!(store::event::body_text(tx, prompt)?);
+    }
+    for one in frame["grants"].as_array_mut().into_iter().flatten() {
+        let grant = store::grant::get(tx, read(&one["id"])?)?;
+        let to: Vec<String> = serde_json::from_str(&grant.recipients)
+            .map_err(|error| corrupt("the people of a grant", error))?;
+        let plain = |minor: Option<i64>| {
+            let amount = Amount { minor: minor?, currency: grant.currency? };
+            // As a draft writes it: without the currency, and without the spaces between thousands.
+            Some(amount.to_string().chars().filter(|c| c.is_ascii_digit() || *c == '.').collect())
+        };
+        let draft = GrantDraft {
+            tool: grant.tool.clone(),
+            times: u32::try_from(grant.times).unwrap_or(u32::MAX),
+            currency: grant.currency,
+            each: plain(grant.each_minor),
+            total: plain(grant.total_minor),
+            to: to.clone(),
+        };
+        one["words"] = json!(draft.words());
+        one["recipients"] = json!(to);
     }
     for one in frame["situations"].as_array_mut().into_iter().flatten() {
         let body: BodyId = read(&one["matter"])?;

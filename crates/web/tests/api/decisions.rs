@@ -37,7 +37,8 @@ fn a_card_shows_what_is_confirmed_and_what_happens_otherwise() {
         // 09:30 in Berlin, half an hour after the clock's 09:00 there.
         "schedules": [{"words": "every day at 09:30", "first": "2026-11-30T08:30:00.000000Z",
             "prompt": "Look at the feed.", "run_missed": "once", "check": null}],
-        "subscriptions": [],
+        "subscriptions": [], "grants": [],
+        "reach": "At most 25 wake-ups, until Thursday 2026-12-24 18:00",
         "ends_at": "2026-12-24T17:00:00.000000Z",
         "until": "2026-12-01T08:00:00.000000Z",
         "if_nothing": "Nothing starts. The question ends on Tuesday 2026-12-01 09:00.",
@@ -180,7 +181,7 @@ fn a_stopped_duty_wakes_no_more_and_goes_on_from_its_next_slot() {
             "prompt": "Look at the feed.",
             "next_slot": "2026-11-30T08:30:00.000000Z", "state": "active", "late_last": false,
             "check": null}],
-        "pause": null, "subscriptions": [], "situations": [],
+        "pause": null, "subscriptions": [], "situations": [], "grants": [],
         "runs": [], "spent_micro_usd": 0,
         "state_line": "Waiting · first look Monday 2026-11-30 09:30",
     });
@@ -208,7 +209,7 @@ fn records_that_are_not_there_are_404_and_say_so() {
     let server = Server::start();
     let device = server.device("phone");
     let write = json!({"id": server.id()});
-    for noun in ["duties", "proposals", "chat"] {
+    for noun in ["duties", "proposals", "actions", "chat"] {
         for id in [server.id(), "nonsense".into(), "%ff".into(), "..%2f".into()] {
             assert_eq!(
                 server.get(&device.token, &format!("/v1/{noun}/{id}")).status,
@@ -222,6 +223,8 @@ fn records_that_are_not_there_are_404_and_say_so() {
         format!("duties/{unknown}/stop"),
         format!("duties/{unknown}/resume"),
         format!("proposals/{unknown}/decline"),
+        format!("actions/{unknown}/deny"),
+        format!("actions/{unknown}/withdraw"),
     ] {
         assert_eq!(
             server.post(&device.token, &format!("/v1/{path}"), &write).status,

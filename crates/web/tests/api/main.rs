@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod access;
+mod actions;
 mod client;
 mod contract;
 mod control;

@@ -37,6 +37,36 @@ goal = "Tell me when it falls under 100."
 conditions = [{ text = "The user ends it.", evidence = "a message", authority = "user" }]
 schedules = [{ kind = "weekdays", at = "08:00", prompt = "Look at the feed." }]
 
+[[habit]]
+user = ' from the user: (book|keep)'
+call = { tool = "settle_message", arguments = { stop = false } }
+
+[[rule]]
+user = 'You review one action'
+say = '{"verdict":"allow","why":"As delegated."}'
+
+[[rule]]
+user = '(?im)^- message \S+ from the user: keep a room'
+not_called = "propose_duty"
+[[rule.call]]
+tool = "propose_duty"
+[rule.call.arguments]
+title = "A room"
+goal = "A room is booked."
+conditions = [{ text = "A room is booked.", evidence = "receipt", authority = "hotel" }]
+schedules = [{ when = "daily 09:30", prompt = "Look for a room." }]
+grants = [{ tool = "hotel.book", times = 3, currency = "HKD", each = "3000.00", total = "8200.00" }]
+
+[[rule]]
+user = '(Look for a room|from the user: book)'
+not_called = "hotel.search"
+call = [{ tool = "call_tool", arguments = { name = "hotel.search", arguments = {} } }]
+
+[[rule]]
+user = '(Look for a room|from the user: book)'
+not_called = "hotel.book"
+call = [{ tool = "call_tool", arguments = { name = "hotel.book", arguments = { quote = "q-1", guest = "Ann" } } }]
+
 [[rule]]
 user = '(?im)^- message \S+ from the user: hello'
 not_called = "send_to_user"

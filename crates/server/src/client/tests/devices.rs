@@ -101,7 +101,15 @@ fn the_tail_asks_for_a_decision_only_while_it_is_open() {
             "late": false})
     };
     let mut entries = vec![entry("a", "decided"), entry("b", "gone"), entry("c", CARD)];
-    entries.push(entry("the-end", "decided"));
+    let mut booking = entry("d", "none");
+    (booking["proposal"], booking["action"]) = (Value::Null, json!("waits"));
+    let mut settled = booking.clone();
+    (settled["id"], settled["action"]) = (json!("e"), json!("over"));
+    entries.extend([booking, settled, entry("the-end", "decided")]);
+    let action = |id: &str, state: &str| {
+        json!({"id": id, "tool": "hotel.book", "state": state, "words": state, "what": "a room",
+            "digest": "d", "moved_at": "2026-11-30T08:00:00Z"})
+    };
     let state = |state: &str| {
         json!({"id": "p", "kind": "new_duty", "title": "t", "digest": "d",
         "state": state})
@@ -111,6 +119,8 @@ fn the_tail_asks_for_a_decision_only_while_it_is_open() {
         "GET /v1/me" => me(),
         "GET /v1/chat" => Reply::Json(200, json!({"entries": entries, "seq": 10, "more": false})),
         "GET /v1/proposals/decided" => Reply::Json(200, state("confirmed")),
+        "GET /v1/actions/waits" => Reply::Json(200, action("waits", "awaiting_approval")),
+        "GET /v1/actions/over" => Reply::Json(200, action("over", "admitted")),
         "GET /v1/proposals/gone" => Reply::Json(404, Value::Null),
         _ => Reply::Json(200, state("open")),
     });
@@ -124,7 +134,10 @@ fn the_tail_asks_for_a_decision_only_while_it_is_open() {
         "Mon 30 Nov 16:00  notice [delivered]  card a\n\
          Mon 30 Nov 16:00  notice [delivered]  card b\n\
          Mon 30 Nov 16:00  notice [delivered]  card c\n    \
-         Needs your decision: adjutant confirm {CARD}\n"
+         Needs your decision: adjutant confirm {CARD}\n\
+         Mon 30 Nov 16:00  notice [delivered]  card d\n    \
+         Needs your decision: adjutant action approve waits, or deny\n\
+         Mon 30 Nov 16:00  notice [delivered]  card d\n"
     );
     assert_eq!(String::from_utf8_lossy(&out.0), wanted);
 }

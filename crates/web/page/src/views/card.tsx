@@ -2,21 +2,19 @@
 // the deadline, what happens without an answer, afterwards, the buttons. Buttons name the effect;
 // the refusal is on the left, both have the same size, nothing is focused beforehand.
 
-import { useEffect, useState } from "preact/hooks";
 import { decide } from "../actions.js";
 import { langOf, leftWords, whenWords } from "../clock.js";
 import * as s from "../state.js";
 import type { Proposal } from "../types.js";
-import { heardWords, planLines, proposalEndWords } from "../words.js";
+import { heardWords, planLines, proposalEndWords, wholeAmounts } from "../words.js";
+import { useGuard } from "./guard.js";
 import { AskIcon, CheckIcon, CrossIcon } from "./icons.js";
-
-/** A tap meant for what was here before must not decide. */
-const FRESH_MS = 600;
 
 export function Card({ proposal }: { proposal: Proposal }) {
   const words = s.words.value;
   const opens = proposal.kind === "new_duty";
   const open = proposal.state === "open";
+  const note = s.decisions.value.get(proposal.id)?.note ?? null;
   const title = opens ? words.cardNew(proposal.title) : words.cardClose(proposal.title);
   return (
     <article class={`card ${open ? "open" : "settled"}`} aria-label={title}>
@@ -32,10 +30,17 @@ export function Card({ proposal }: { proposal: Proposal }) {
           <Buttons proposal={proposal} />
         </>
       ) : (
-        <details>
-          <summary>{words.details}</summary>
-          <Terms proposal={proposal} />
-        </details>
+        <>
+          {note !== null && (
+            <p class="note warn" role="status">
+              {note}
+            </p>
+          )}
+          <details>
+            <summary>{words.details}</summary>
+            <Terms proposal={proposal} />
+          </details>
+        </>
       )}
     </article>
   );
@@ -83,6 +88,15 @@ function Terms({ proposal }: { proposal: Proposal }) {
           </span>
         </dd>
       ))}
+      {opens && <dt>{words.grants}</dt>}
+      {opens && proposal.grants.length === 0 && <dd>{words.noGrants}</dd>}
+      {proposal.grants.map((grant) => (
+        <dd key={grant} lang={langOf(grant)}>
+          {wholeAmounts(grant)}
+        </dd>
+      ))}
+      {proposal.reach !== null && <dt>{words.reachMost}</dt>}
+      {proposal.reach !== null && <dd lang={langOf(proposal.reach)}>{wholeAmounts(proposal.reach)}</dd>}
       {opens && <dt>{words.cardEnds}</dt>}
       {opens && <dd>{proposal.ends_at === null ? words.noEnd : when(proposal.ends_at)}</dd>}
       <dt>{words.cardDone}</dt>
@@ -129,32 +143,28 @@ function AllDetails({ proposal }: { proposal: Proposal }) {
   );
 }
 
-function shortDigest(digest: string): string {
+export function shortDigest(digest: string): string {
   const bare = digest.replace(/^[a-z0-9]+:/, "");
   return `${bare.slice(0, 4)} ${bare.slice(4, 8)}`;
 }
 
 function Buttons({ proposal }: { proposal: Proposal }) {
   const words = s.words.value;
-  const [fresh, setFresh] = useState(true);
-  useEffect(() => {
-    setFresh(true);
-    const timer = setTimeout(() => setFresh(false), FRESH_MS);
-    return () => clearTimeout(timer);
-  }, [proposal.id, proposal.digest]);
+  const guard = useGuard(`${proposal.id} ${proposal.digest}`);
   const decision = s.decisions.value.get(proposal.id);
   const busy = decision?.busy ?? false;
   const opens = proposal.kind === "new_duty";
-  const tap = (yes: boolean) => {
-    if (!fresh && !busy) void decide(proposal, yes);
-  };
+  const tap = (yes: boolean) =>
+    guard.button(() => {
+      if (!busy) void decide(proposal, yes);
+    });
   return (
-    <div class="decide">
+    <div class="decide" ref={guard.bar}>
       <div class="buttons">
-        <button type="button" class="outline" aria-disabled={busy} onClick={() => tap(false)}>
+        <button type="button" class="outline" aria-disabled={busy} {...tap(false)}>
           {opens ? words.startNo : words.closeNo}
         </button>
-        <button type="button" class="effect" aria-disabled={busy} onClick={() => tap(true)}>
+        <button type="button" class="effect" aria-disabled={busy} {...tap(true)}>
           {opens ? words.startYes : words.closeYes}
         </button>
       </div>

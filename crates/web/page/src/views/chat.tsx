@@ -7,9 +7,10 @@ import { dayKey, dayWords, langOf, timeWords } from "../clock.js";
 import { readEarlier } from "../live.js";
 import { OUTBOX_ITEMS_MAX, textFits, type MessageItem } from "../outbox.js";
 import * as s from "../state.js";
-import { looseProposals } from "../sync.js";
+import { cardEntries, looseActions, looseProposals } from "../sync.js";
 import type { Entry } from "../types.js";
 import { entryStateWords } from "../words.js";
+import { ActionCard } from "./action.js";
 import { Card } from "./card.js";
 import { SendIcon } from "./icons.js";
 
@@ -23,6 +24,7 @@ export function Chat() {
   const [away, setAway] = useState(false);
   const waiting = s.outbox.value.items.filter((item) => item.kind === "message");
   const loose = looseProposals(s.proposals.value.values(), s.entries.value);
+  const looseActs = looseActions(s.actions.value.values(), s.entries.value);
   const toEnd = () => log.current?.scrollTo({ top: log.current.scrollHeight });
   useLayoutEffect(() => {
     if (follow.current) toEnd();
@@ -40,7 +42,7 @@ export function Chat() {
     follow.current = view.scrollHeight - view.scrollTop - view.clientHeight < FOLLOW_PX;
     setAway(!follow.current);
   };
-  const empty = s.loaded.value && s.entries.value.length + waiting.length + loose.length === 0;
+  const empty = s.loaded.value && s.entries.value.length + waiting.length + loose.length + looseActs.length === 0;
   return (
     <div class="chat">
       <div
@@ -65,6 +67,9 @@ export function Chat() {
           <Entries entries={s.entries.value} />
           {loose.map((proposal) => (
             <Card key={proposal.id} proposal={proposal} />
+          ))}
+          {looseActs.map((action) => (
+            <ActionCard key={action.id} action={action} />
           ))}
           {waiting.map((item) => (
             <Unsent key={item.id} item={item} />
@@ -94,6 +99,7 @@ export function Chat() {
 
 function Entries({ entries }: { entries: Entry[] }) {
   let day = "";
+  const cards = cardEntries(entries);
   return (
     <>
       {entries.map((entry) => {
@@ -102,7 +108,7 @@ function Entries({ entries }: { entries: Entry[] }) {
         day = key;
         return [
           opens && <DayLine key={`day ${entry.id}`} at={entry.at} />,
-          <Message key={entry.id} entry={entry} />,
+          <Message key={entry.id} entry={entry} holdsCard={cards.has(entry.id)} />,
         ];
       })}
     </>
@@ -119,19 +125,24 @@ function DayLine({ at }: { at: string }) {
   );
 }
 
-function Message({ entry }: { entry: Entry }) {
+/** `holdsCard`: the card of its action stands here. It says all that the notice says, and more. */
+function Message({ entry, holdsCard }: { entry: Entry; holdsCard: boolean }) {
   const words = s.words.value;
   const proposal = entry.proposal === null ? undefined : s.proposals.value.get(entry.proposal);
   const duty = entry.duty === null ? undefined : s.duties.value.get(entry.duty);
+  const action =
+    entry.action === null || !holdsCard ? undefined : s.actions.value.get(entry.action);
   const shows = entry.text !== "" || proposal === undefined;
   return (
     <>
       {shows && (
         <div class={`message from-${entry.kind}`}>
           <span class="reader">{words.speaker[entry.kind]}</span>
-          <p class="bubble" lang={langOf(entry.text)}>
-            {entry.text}
-          </p>
+          {action === undefined && (
+            <p class="bubble" lang={langOf(entry.text)}>
+              {entry.text}
+            </p>
+          )}
           <p class="meta">
             <time dateTime={entry.at}>{timeWords(entry.at, s.zone.value, s.lang.value)}</time>
             {entry.late && <span class="late"> · {words.late}</span>}
@@ -149,6 +160,7 @@ function Message({ entry }: { entry: Entry }) {
         </div>
       )}
       {proposal && <Card proposal={proposal} />}
+      {action && <ActionCard action={action} />}
     </>
   );
 }

@@ -6,11 +6,15 @@ import { lift, pause, resumeDuty, stopDuty } from "../actions.js";
 import { langOf, numberWords, usdWords, whenWords } from "../clock.js";
 import { isPausing, isStopping } from "../outbox.js";
 import * as s from "../state.js";
-import { groupOf, GROUPS, type Group } from "../sync.js";
-import type { Duty, Run, Schedule, Situation, Subscription, Wait } from "../types.js";
-import { stateWords } from "../words.js";
+import { asks, groupOf, GROUPS, isMoving, soonerFirst, type Group } from "../sync.js";
+import type { Duty, Grant, GrantUse, Run, Schedule, Situation, Subscription, Wait } from "../types.js";
+import { stateWords, wholeAmounts } from "../words.js";
+import { ActionCard, ActionRow } from "./action.js";
 import { Card } from "./card.js";
 import { AskIcon, BackIcon, HoldIcon, MoonIcon, RunIcon, StopIcon, WaitIcon } from "./icons.js";
+
+/** Actions of a duty that are listed; older ones are counted. */
+const ACTIONS_SHOWN = 10;
 
 function when(at: string): string {
   return whenWords(at, s.now.value, s.zone.value, s.lang.value);
@@ -56,10 +60,10 @@ const GROUP_ICONS = {
 function GroupOf({ group, chosen }: { group: Group; chosen: string | null }) {
   const all = [...s.proposals.value.values()];
   const members = [...s.duties.value.values()]
-    .filter((duty) => groupOf(duty, all) === group)
+    .filter((duty) => groupOf(duty, all, s.actions.value.values()) === group)
     .sort(
       (a, b) =>
-        (a.next_wake ?? "~").localeCompare(b.next_wake ?? "~") ||
+        soonerFirst(a.next_wake, b.next_wake) ||
         a.created_at.localeCompare(b.created_at),
     );
   if (members.length === 0) return null;
@@ -111,6 +115,10 @@ function stateLine(duty: Duty): string {
 function Detail({ duty }: { duty: Duty }) {
   const words = s.words.value;
   const cards = s.openProposals.value.filter((proposal) => proposal.duty === duty.id);
+  const actions = [...s.actions.value.values()]
+    .filter((action) => action.duty === duty.id)
+    .sort((a, b) => b.created_at.localeCompare(a.created_at));
+  const live = actions.filter((action) => asks(action) || isMoving(action));
   return (
     <article>
       <a class="back" href="#/duties">
@@ -135,6 +143,9 @@ function Detail({ duty }: { duty: Duty }) {
       {cards.map((proposal) => (
         <Card key={proposal.id} proposal={proposal} />
       ))}
+      {live.map((action) => (
+        <ActionCard key={action.id} action={action} />
+      ))}
       <Block title={words.goal}>
         <p class="goal" lang={langOf(duty.goal)}>
           {duty.goal}
@@ -143,6 +154,26 @@ function Detail({ duty }: { duty: Duty }) {
       <Block title={words.doneWhen}>
         <Conditions duty={duty} />
       </Block>
+      {duty.grants.length > 0 && (
+        <Block title={words.grants}>
+          <Grants all={duty.grants} />
+        </Block>
+      )}
+      {actions.length > live.length && (
+        <Block title={words.actions}>
+          <ul>
+            {actions
+              .filter((action) => !live.includes(action))
+              .slice(0, ACTIONS_SHOWN)
+              .map((action) => (
+                <ActionRow key={action.id} action={action} />
+              ))}
+          </ul>
+          {actions.length - live.length > ACTIONS_SHOWN && (
+            <p class="meta">{words.moreActions(actions.length - live.length - ACTIONS_SHOWN)}</p>
+          )}
+        </Block>
+      )}
       {duty.situations.length > 0 && (
         <Block title={words.situations}>
           <Situations all={duty.situations} />
@@ -193,6 +224,39 @@ function Conditions({ duty }: { duty: Duty }) {
       ))}
     </ul>
   );
+}
+
+/** What may be done without asking again, and what is left of it. */
+function Grants({ all }: { all: Grant[] }) {
+  const words = s.words.value;
+  const part = (use: GrantUse) =>
+    use.amount === null ? `${use.count} ×` : `${use.count} × · ${wholeAmounts(use.amount.text)}`;
+  return (
+    <ul>
+      {all.map((grant) => (
+        <li key={grant.id} class={grant.state === "active" ? "" : "past"}>
+          <span lang={langOf(grant.words)}>{wholeAmounts(grant.words)}</span>
+          <Meter grant={grant} />
+          <span class="meta">
+            {grant.state === "ended" && `${words.grantEnded} · `}
+            {words.grantLeft(part(grant.left))}
+          </span>
+          <span class="meta">
+            {words.grantDone(part(grant.spent))}
+            {grant.reserved.count > 0 && ` · ${words.grantMoving(part(grant.reserved))}`}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** How much of a grant is left, in money where it has a limit in money. */
+function Meter({ grant }: { grant: Grant }) {
+  const words = s.words.value;
+  const of = grant.total?.minor ?? grant.times;
+  const left = grant.total === null ? grant.left.count : (grant.left.amount?.minor ?? 0);
+  return <meter min={0} max={of} value={left} aria-label={words.grantLeft(`${left} / ${of}`)} />;
 }
 
 function Waits({ waits }: { waits: Wait[] }) {

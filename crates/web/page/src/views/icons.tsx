@@ -24,6 +24,12 @@ export const ChatIcon = () => (
     <path d="M4 6.5Q4 4 6.5 4h11Q20 4 20 6.5v7q0 2.5-2.5 2.5H11l-4.5 4v-4Q4 16 4 13.5z" />
   </Icon>
 );
+export const NowIcon = () => (
+  <Icon>
+    <circle cx="12" cy="12" r="8.5" />
+    <path d="M12 7v5l3.5 2" />
+  </Icon>
+);
 export const DutiesIcon = () => (
   <Icon>
     <path d="M4.5 6.5 6 8l3-3M4.5 13 6 14.5l3-3M4.5 19.5 6 21l3-3" />

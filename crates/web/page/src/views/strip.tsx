@@ -7,12 +7,12 @@ import { AskIcon, CheckIcon, CrossIcon, PlugIcon, WaitIcon } from "./icons.js";
 
 export function Strip() {
   const words = s.words.value;
-  const open = s.openProposals.value.length;
+  const open = s.openProposals.value.length + s.askingActions.value.length;
   const other = s.lang.value === "en" ? "zh" : "en";
   return (
     <div class="strip">
       {open > 0 ? (
-        <a class="needs" href="#/chat" onClick={showFirstCard}>
+        <a class="needs" href="#/now">
           <AskIcon />
           {words.needsYou(open)}
         </a>
@@ -31,14 +31,6 @@ export function Strip() {
       </button>
       <HoldButton />
     </div>
-  );
-}
-
-function showFirstCard() {
-  requestAnimationFrame(() =>
-    requestAnimationFrame(() => {
-      document.querySelector(".card.open")?.scrollIntoView({ block: "start" });
-    }),
   );
 }
 

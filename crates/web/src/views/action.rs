@@ -1,0 +1,259 @@
+//! How an action looks to a client: where it stands, and the card by which a person releases it.
+//!
+//! A frame holds ids, states, times and numbers. The words of the frozen content, of the outside and of
+//! people are put in when it is read; see [`with_words`].
+
+use base::{ActionId, Amount, Limits, Timestamp};
+use domain::effect::{Content, Effect};
+use domain::schedule::{local_words, zone};
+use domain::state::{ActionState, ApprovalState};
+use domain::words;
+use serde_json::{Map, Value, json};
+use store::action::Action;
+use store::approval::Approval;
+use store::attempt::Attempt;
+use store::owner::{Owner, PrincipalKind};
+use store::{Result, StoreError, Tx};
+
+use super::{ERASED, corrupt};
+use crate::idempotent::Answer;
+
+/// Whose actions, under which bounds, and when they are looked at.
+pub(crate) struct Seen<'a> {
+    pub owner: &'a Owner,
+    pub limits: &'a Limits,
+    pub now: Timestamp,
+}
+
+/// An action of this owner with what was sent for it.
+pub(crate) fn whole(tx: &mut Tx<'_>, seen: &Seen<'_>, id: ActionId) -> Result<Answer> {
+    let action = store::action::get(tx, id)?;
+    if action.owner != seen.owner.id {
+        return Err(StoreError::Missing("action"));
+    }
+    let mut answer = short(tx, seen, &action)?;
+    let attempts = store::attempt::of_action(tx, action.id)?;
+    answer.frame["attempts"] = attempts.iter().map(attempt).collect();
+    Ok(answer)
+}
+
+/// An action without what was sent for it.
+pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result<Answer> {
+    let approvals = store::approval::of_action(tx, action.id)?;
+    let counts = approvals.iter().find(|approval| Some(approval.id) == action.approval);
+    let until = counts.map(|approval| approval.until_at).or(action.expires_at);
+    // Expiry is a comparison with the clock; the stage only records it.
+    let over = [until, action.expires_at].into_iter().flatten().any(|at| at <= seen.now);
+    let state = match action.state {
+        ActionState::AwaitingApproval if over => ActionState::Expired,
+        state => state,
+    };
+    let user = store::owner::principal(tx, seen.owner.id, PrincipalKind::User)?.id;
+    let by = |approval: &Approval| {
+        let who = approval.decided_by?;
+        Some(if who == user { "user" } else { "policy" })
+    };
+    let approvals = approvals.iter().map(|approval| {
+        json!({
+            "id": approval.id,
+            "state": approval.state,
+            "by": by(approval),
+            "device": approval.device,
+            "template": approval.template,
+            "until_at": approval.until_at,
+            "moved_at": approval.moved_at,
+        })
+    });
+    let undo_ms = undo_ms(seen.limits, action.effect);
+    let mut frame = json!({
+        "id": action.id,
+        "duty": action.duty,
+        "task_version": action.task_version,
+        "tool": action.tool,
+        "effect": action.effect,
+        "tier": action.tier,
+        "state": state,
+        "words": words::action_state(state),
+        "amount": money(amount(action)),
+        "digest": action.digest,
+        "expires_at": until,
+        "undo_ms": undo_ms,
+        "not_before": action.not_before,
+        "authority": action.authority,
+        "contradicted": action.contradicted,
+        "escalated_at": action.escalated_at,
+        "compensates": action.compensates,
+        "created_at": action.created_at,
+        "moved_at": action.moved_at,
+        "approvals": approvals.collect::<Vec<_>>(),
+        "seq": seen.owner.change_seq,
+    });
+    let zone = zone(&seen.owner.zone).map_err(|e| corrupt("the owner's zone", e))?;
+    let at = |at: Option<Timestamp>| at.map(|at| local_words(&zone, at));
+    frame["if_nothing"] = json!(if_nothing(action, state, at(until), at(action.not_before)));
+    frame["afterwards"] = json!(afterwards(state, undo_ms));
+    Ok(Answer { action: Some(action.id), ..Answer::plain(frame) })
+}
+
+/// What an action costs, as its own row says.
+fn amount(action: &Action) -> Option<Amount> {
+    Some(Amount { minor: action.minor?, currency: action.currency? })
+}
+
+/// An amount in three forms: to count with, to tell apart, and to read.
+pub(super) fn money(amount: Option<Amount>) -> Value {
+    amount.map_or(Value::Null, |amount| {
+        json!({
+            "minor": amount.minor,
+            "currency": amount.currency,
+            "text": amount.to_string(),
+        })
+    })
+}
+
+fn attempt(attempt: &Attempt) -> Value {
+    json!({
+        "n": attempt.n,
+        "operation_id": attempt.operation_id,
+        "state": attempt.state,
+        "created_at": attempt.created_at,
+        "moved_at": attempt.moved_at,
+    })
+}
+
+/// How long a release of such an effect can still be taken back.
+fn undo_ms(limits: &Limits, effect: Effect) -> u64 {
+    match effect {
+        Effect::Paid | Effect::Commitment => limits.undo_paid_ms,
+        Effect::Outward => limits.undo_outward_ms,
+        Effect::Read | Effect::Reversible | Effect::Authority | Effect::Human => 0,
+    }
+}
+
+/// What comes of it if the person does nothing; null where nothing is asked of them.
+fn if_nothing(
+    action: &Action,
+    state: ActionState,
+    until: Option<String>,
+    not_before: Option<String>,
+) -> Option<String> {
+    match state {
+        ActionState::AwaitingApproval => Some(match until {
+            Some(until) => format!("Nothing is done. The question ends on {until}."),
+            None => "Nothing is done.".into(),
+        }),
+        ActionState::Authorized => Some("It is sent as soon as nothing holds it back.".into()),
+        ActionState::Admitted => Some(match not_before {
+            Some(at) => format!("It is sent on {at}."),
+            None => "It is sent.".into(),
+        }),
+        ActionState::Unknown if action.escalated_at.is_some() => {
+            Some("It is looked up again and again. It is not sent again.".into())
+        }
+        ActionState::Proposed
+        | ActionState::Dispatched
+        | ActionState::Unknown
+        | ActionState::Accepted
+        | ActionState::Effective
+        | ActionState::Blocked
+        | ActionState::Denied
+        | ActionState::Expired
+        | ActionState::Superseded
+        | ActionState::Withdrawn
+        | ActionState::Cancelled
+        | ActionState::Abandoned => None,
+    }
+}
+
+/// What happens after the tap that is asked for; null where none is.
+fn afterwards(state: ActionState, undo_ms: u64) -> Option<String> {
+    let later = "After that it can be undone by an action of its own, if at all.";
+    match (state, undo_ms.div_ceil(1_000)) {
+        (ActionState::AwaitingApproval, 0) => Some(format!("It is sent at once. {later}")),
+        (ActionState::AwaitingApproval, seconds) => {
+            Some(format!("It is sent {seconds} s later; until then you can take it back. {later}"))
+        }
+        (ActionState::Authorized | ActionState::Admitted, _) => {
+            Some(format!("You can take it back until it is sent. {later}"))
+        }
+        (
+            ActionState::Proposed
+            | ActionState::Dispatched
+            | ActionState::Unknown
+            | ActionState::Accepted
+            | ActionState::Effective
+            | ActionState::Blocked
+            | ActionState::Denied
+            | ActionState::Expired
+            | ActionState::Superseded
+            | ActionState::Withdrawn
+            | ActionState::Cancelled
+            | ActionState::Abandoned,
+            _,
+        ) => None,
+    }
+}
+
+/// Puts words into a frame: of the frozen content, of the outside, and of whoever decided. What an answer
+/// was kept of is shown as it was then; a reason is shown while it is of that state.
+pub(super) fn with_words(tx: &mut Tx<'_>, mut frame: Value, id: ActionId) -> Result<Value> {
+    let action = store::action::get(tx, id)?;
+    let title = match action.duty {
+        Some(duty) => Some(engine::trace::title(tx, action.owner, duty)?),
+        None => None,
+    };
+    let content = content(tx, &action)?;
+    let same = frame["state"] == json!(action.state);
+    let what = content.as_ref().map_or_else(|| ERASED.to_owned(), words::operation);
+    let card = content.as_ref().map_or_else(Vec::new, |content| content.card.clone());
+    let recipients = content.map_or_else(Vec::new, |content| content.recipients);
+    let texts = Map::from_iter([
+        ("title".to_owned(), json!(title)),
+        ("what".to_owned(), json!(what)),
+        ("card".to_owned(), json!(card)),
+        ("recipients".to_owned(), json!(recipients)),
+        ("reason".to_owned(), json!(action.reason.filter(|_| same))),
+        ("receipt".to_owned(), json!(action.receipt)),
+    ]);
+    approvals(tx, &mut frame, &action.owner, id)?;
+    if frame.get("attempts").is_some() {
+        let known = store::attempt::of_action(tx, id)?;
+        for shown in frame["attempts"].as_array_mut().into_iter().flatten() {
+            let of = known.iter().find(|attempt| shown["n"] == json!(attempt.n));
+            shown["reason"] = json!(of.and_then(|attempt| attempt.reason.as_ref()));
+            shown["receipt"] = json!(of.and_then(|attempt| attempt.receipt.as_ref()));
+        }
+    }
+    if let Some(object) = frame.as_object_mut() {
+        object.extend(texts);
+    }
+    Ok(frame)
+}
+
+/// Puts into each approval why it was given or not, and the name of the device.
+fn approvals(
+    tx: &mut Tx<'_>,
+    frame: &mut Value,
+    owner: &base::OwnerId,
+    id: ActionId,
+) -> Result<()> {
+    let known = store::approval::of_action(tx, id)?;
+    for shown in frame["approvals"].as_array_mut().into_iter().flatten() {
+        let of = known.iter().find(|approval| shown["id"] == json!(approval.id));
+        let is_open = shown["state"] == json!(ApprovalState::Requested);
+        let reason = of.filter(|_| !is_open).and_then(|approval| approval.reason.clone());
+        let device = match of.filter(|_| !is_open).and_then(|approval| approval.device) {
+            Some(device) => Some(store::device::get(tx, *owner, device)?.name),
+            None => None,
+        };
+        shown["reason"] = json!(reason);
+        shown["device_name"] = json!(device);
+    }
+    Ok(())
+}
+
+/// The frozen content; `None` once it was erased.
+fn content(tx: &mut Tx<'_>, action: &Action) -> Result<Option<Content>> {
+    let Some(bytes) = store::event::body(tx, action.content)? else { return Ok(None) };
+    Content::read(&bytes).map(Some).map_err(|error| corrupt("an action", error))
+}
