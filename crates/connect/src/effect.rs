@@ -170,11 +170,17 @@ fn spec(name: &str, rule: &ToolRule, entry: Digest) -> Spec {
         once_per: rule.once_per.clone(),
         card: rule.card.clone(),
         operation: rule.operation.clone(),
-        undo: rule.undo.clone(),
+        undo: rule.undo.as_ref().map(|undo| beside(name, undo)),
         can_look_up: look.is_some(),
         settled_after_ms: look.and_then(|look| look.settled_after.as_ref()).and_then(ms),
         idempotent_ms: rule.idempotent.as_ref().and_then(|promise| ms(&promise.window)),
     }
+}
+
+/// Another tool of the same server, by its full name.
+fn beside(name: &str, tool: &str) -> String {
+    let server = name.split('.').next().unwrap_or_default();
+    format!("{server}.{tool}")
 }
 
 /// The receipt at a path: `Ok(None)` if nothing stands there, an error if what does is none.

@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use base::{Clock, Timestamp};
-pub use connect::Issued;
 pub use connect::Needed as Need;
 pub use connect::source::{Item as Found, Look};
+pub use connect::{Acted, Intended, Issued};
 use domain::effect::{Observation, Sight, Spec};
 use serde_json::{Map, Value};
 use store::Permit;
@@ -58,26 +58,6 @@ pub enum Health {
         /// For people.
         why: String,
     },
-}
-
-/// A call that would have an effect, not yet an action.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Intended {
-    /// What the manifest says of its tool.
-    pub spec: Spec,
-    /// The ids in its arguments that must have been issued.
-    pub needs: Vec<Need>,
-}
-
-/// What was seen of a sending.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Acted {
-    /// What it proves.
-    pub seen: Observation,
-    /// The answer, as far as it is kept.
-    pub answer: String,
-    /// Ids in it that become objects.
-    pub issued: Vec<Issued>,
 }
 
 /// Connectors and polled sources as the stages see them.
@@ -209,6 +189,27 @@ impl World for Outside {
                 Err(error) => plain(error.to_string(), None),
             }
         })
+    }
+
+    fn intended(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Option<Result<Intended, String>> {
+        let intended = self.connectors.intended(tool, arguments)?;
+        Some(intended.map_err(|refusal| refusal.to_string()))
+    }
+
+    fn spec(&self, tool: &str) -> Option<Spec> {
+        self.connectors.spec(tool)
+    }
+
+    fn act<'a>(&'a self, permit: Permit, clock: &'a dyn Clock, limit: Duration) -> Slow<'a, Acted> {
+        Box::pin(self.connectors.act(permit, clock, limit))
+    }
+
+    fn find<'a>(&'a self, tool: &'a str, operation: &'a str, limit: Duration) -> Slow<'a, Sight> {
+        Box::pin(self.connectors.find(tool, operation, limit))
     }
 
     fn look<'a>(

@@ -117,6 +117,7 @@ fn proposed(harness: &Harness, frozen: &Frozen) -> Action {
 
 fn granted(harness: &Harness, action: &Action) -> Approval {
     Approval {
+        decided_at: None,
         id: harness.id(),
         owner: action.owner,
         action: action.id,

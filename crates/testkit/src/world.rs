@@ -234,3 +234,21 @@ impl World for FakeWorld {
         })
     }
 }
+
+/// Looks once at everything that the stages of the effect path have to do, one after the other.
+///
+/// # Errors
+/// The store's, at the first action that fails.
+pub async fn effect_stages(cx: &engine::Context) -> store::Result<()> {
+    for (owner, id) in engine::review::due(cx).await? {
+        engine::review::one(cx, owner, id).await?;
+    }
+    engine::admission::pass(cx).await?;
+    for (owner, id) in engine::dispatcher::due(cx).await? {
+        engine::dispatcher::one(cx, owner, id).await?;
+    }
+    for (owner, id) in engine::reconciler::due(cx).await? {
+        engine::reconciler::one(cx, owner, id).await?;
+    }
+    Ok(())
+}

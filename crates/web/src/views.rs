@@ -160,18 +160,21 @@ pub(crate) fn proposal(
         (ProposalKind::CloseDuty, Some(duty)) => {
             (store::duty::version(tx, duty)?.content, Some(proposal.content))
         }
-        (ProposalKind::NewDuty, _) | (ProposalKind::CloseDuty, None) => (proposal.content, None),
+        (ProposalKind::NewDuty | ProposalKind::ChangeDuty, _) | (ProposalKind::CloseDuty, None) => {
+            (proposal.content, None)
+        }
     };
     // A decided card keeps the first times that it showed when it was decided.
     let seen_at = if proposal.state == ProposalState::Open { now } else { proposal.moved_at };
     let Plan { schedules, ends_at, reach } = match proposal.kind {
-        ProposalKind::NewDuty => plan(tx, draft, &zone, seen_at)?,
+        ProposalKind::NewDuty | ProposalKind::ChangeDuty => plan(tx, draft, &zone, seen_at)?,
         ProposalKind::CloseDuty => Plan::default(),
     };
     let frame = json!({
         "id": proposal.id,
         "kind": match proposal.kind {
             ProposalKind::NewDuty => "new_duty",
+            ProposalKind::ChangeDuty => "change_duty",
             ProposalKind::CloseDuty => "close_duty",
         },
         "duty": proposal.duty,
@@ -179,6 +182,7 @@ pub(crate) fn proposal(
         "subscriptions": [],
         "grants": [],
         "reach": reach,
+        "changes": changes(tx, proposal, draft)?,
         "ends_at": ends_at,
         "until": proposal.expires_at,
         "if_nothing": if_nothing(proposal.kind, &local_words(&zone, proposal.expires_at)),
@@ -189,8 +193,25 @@ pub(crate) fn proposal(
     Ok(Answer { draft: Some(draft), reason, ..Answer::plain(frame) })
 }
 
+/// What a new version would change, line by line; nothing for other cards.
+fn changes(tx: &mut Tx<'_>, proposal: &Proposal, draft: BodyId) -> Result<Vec<String>> {
+    let (ProposalKind::ChangeDuty, Some(duty)) = (proposal.kind, proposal.duty) else {
+        return Ok(Vec::new());
+    };
+    // Against the version that it was drafted for: a decided card keeps what it showed.
+    let versions = store::duty::versions(tx, duty)?;
+    let before = versions.iter().rev().find(|version| version.created_at <= proposal.created_at);
+    let Some(before) = before else { return Ok(Vec::new()) };
+    let (old, new) = (read_draft(tx, before.content)?, read_draft(tx, draft)?);
+    let (Some(old), Some(new)) = (old, new) else { return Ok(Vec::new()) };
+    Ok(domain::draft::Change::between(&old, &new).lines)
+}
+
 fn if_nothing(kind: ProposalKind, until: &str) -> String {
     match kind {
+        ProposalKind::ChangeDuty => {
+            format!("The duty goes on as it is. The question ends on {until}.")
+        }
         ProposalKind::NewDuty => format!("Nothing starts. The question ends on {until}."),
         ProposalKind::CloseDuty => {
             format!("The duty stays as it is and goes on. The question ends on {until}.")

@@ -164,7 +164,7 @@ fn issue_to(
             run,
             call_id: Some(call_id.to_owned()),
             provenance: provenance.to_owned(),
-            expires_at: Some(ours),
+            expires_at: Some(one.expires_at.map_or(ours, |own| own.min(ours))),
             created_at: tx.now(),
         };
         store::object::issue(tx, &object)?;

@@ -6,7 +6,6 @@ use base::{ActionId, Digest, DutyId, Limits, SessionId};
 use domain::effect::{Effect, Observation, Sight, Spec};
 use domain::state::{ActionState, ApprovalState, AttemptState, WaitState};
 use engine::control::{self, Changed, Statement};
-use engine::{admission, dispatcher, reconciler, review};
 use model::ModelError;
 use serde_json::json;
 use store::action::Action;
@@ -173,17 +172,7 @@ impl Room {
 
     /// One pass of every stage of the path.
     pub fn stages(&self) {
-        let cx = &self.talk.cx;
-        for (owner, id) in now(review::due(cx)).unwrap() {
-            now(review::one(cx, owner, id)).unwrap();
-        }
-        now(admission::pass(cx)).unwrap();
-        for (owner, id) in now(dispatcher::due(cx)).unwrap() {
-            now(dispatcher::one(cx, owner, id)).unwrap();
-        }
-        for (owner, id) in now(reconciler::due(cx)).unwrap() {
-            now(reconciler::one(cx, owner, id)).unwrap();
-        }
+        now(testkit::world::effect_stages(&self.talk.cx)).unwrap();
     }
 
     pub fn after_ms(&self, ms: u64) {

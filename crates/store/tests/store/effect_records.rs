@@ -118,6 +118,7 @@ pub fn stored_action(h: &Harness, call_id: &str) -> Action {
 
 pub fn approval(h: &Harness, action: &Action) -> Approval {
     Approval {
+        decided_at: None,
         id: h.id(),
         owner: h.owner,
         action: action.id,

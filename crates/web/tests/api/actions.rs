@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use base::SessionId;
 use domain::effect::{Effect, Observation, Sight, Spec};
 use engine::worker::{self, Action, Recorded, Work};
-use engine::{admission, dispatcher, reconciler, review};
 use serde_json::{Value, json};
 use testkit::world::{FakeEffect, FakeTool};
 
@@ -94,10 +93,7 @@ impl Room {
         let cx = &self.server.cx;
         self.server.clock.advance_ms(ms);
         self.server.runtime.block_on(async {
-            review::pass(cx).await.expect("a review");
-            admission::pass(cx).await.expect("an admission");
-            dispatcher::pass(cx).await.expect("a dispatch");
-            reconciler::pass(cx).await.expect("a look");
+            testkit::world::effect_stages(cx).await.expect("the stages");
         });
     }
 
