@@ -13,6 +13,7 @@ mod look;
 mod outside;
 mod pump;
 mod reach;
+mod room;
 mod settings;
 mod shout;
 mod support;
