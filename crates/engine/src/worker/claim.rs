@@ -2,7 +2,7 @@
 
 use agent::HARNESS;
 use base::{MicroUsd, SessionId};
-use domain::event::EventKind;
+use domain::event::{Class, EventKind};
 use domain::queue::{self, After};
 use domain::state::RunState;
 use store::ledger::LedgerKind;
@@ -67,6 +67,12 @@ fn resume(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease, open: Run) -> R
         put_back(cx, tx, &open, RunState::Interrupted, STOPPED)?;
         return Ok(None);
     }
+    if store::hold::is_held_back(tx, open.owner, open.duty)?
+        && work_item::claimed(tx, open.id)?.iter().any(|item| item.class != Some(Class::User))
+    {
+        put_back(cx, tx, &open, RunState::Interrupted, "it is paused")?;
+        return Ok(None);
+    }
     match open.state {
         RunState::Sleeping => {
             if newcomer(tx, &open)?.is_some() {
@@ -120,6 +126,10 @@ fn begin(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease) -> Result<Option
             work_item::done(tx, item)?;
             store::event::dispose(tx, item.event, "recorded: its duty is no longer in force")?;
         }
+    }
+    // Under a stop only a person who speaks is answered; the rest is kept until it is lifted (PRO-17).
+    if store::hold::is_held_back(tx, session.owner, focus.as_ref().map(|(duty, _)| duty.id))? {
+        pending.retain(|item| item.class == Some(Class::User));
     }
     let batch = batch(cx, tx.now(), &pending);
     if over || batch.is_empty() {

@@ -11,6 +11,7 @@ mod hold;
 mod interleave;
 mod look;
 mod outside;
+mod pause;
 mod pump;
 mod reach;
 mod room;
