@@ -74,7 +74,8 @@ pub(crate) struct PauseWrite {
     duty: Option<DutyId>,
 }
 
-/// The person pauses a duty, or everything. It goes to the head of the queue of writes.
+/// The person pauses a duty, or everything. It goes to the head of the queue of writes. A repeat pauses nothing
+/// again; it tells whether the pause still stands.
 pub(crate) async fn pause(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -96,7 +97,12 @@ pub(crate) async fn pause(
         let id = placed.map(|pause| pause.id);
         Ok(Outcome::Done(Answer::plain(json!({"pause": id, "duty": duty, "seq": tx.seq()}))))
     };
-    Ok(Sent(write(&app, caller, Order::First, ask, work).await?.body))
+    let mut body = write(&app, caller, Order::First, ask, work).await?.body;
+    if let Some(id) = body["pause"].as_str().and_then(|id| id.parse::<PauseId>().ok()) {
+        let pause = app.web.cx.store.read(move |tx| store::hold::get_pause(tx, id)).await?;
+        body["state"] = json!(pause.state.word());
+    }
+    Ok(Sent(body))
 }
 
 /// The person lifts a pause.
@@ -142,7 +148,11 @@ pub(crate) async fn promote(
         let changed = control::promote(cx, tx, device, id)?;
         Ok(outcome(changed, json!({"hold": id, "seq": tx.seq()})))
     };
-    Ok(Sent(write(&app, caller, Order::First, ask, work).await?.body))
+    let owner = caller.device.owner;
+    let mut body = write(&app, caller, Order::First, ask, work).await?.body;
+    let pauses = app.web.cx.store.read(move |tx| store::hold::pauses(tx, owner)).await?;
+    body["paused"] = json!(pauses.iter().any(|pause| pause.duty.is_none()));
+    Ok(Sent(body))
 }
 
 fn outcome(changed: Changed, frame: Value) -> Outcome {

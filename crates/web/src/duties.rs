@@ -113,5 +113,15 @@ async fn switch(
             Changed::Conflict(what) => Outcome::Conflict(what),
         })
     };
-    Ok(Sent(write(app, caller, order, ask, work).await?.body))
+    let owner = caller.device.owner;
+    let answered = write(app, caller, order, ask, work).await?;
+    if answered.first {
+        return Ok(Sent(answered.body));
+    }
+    // What the first answer said may be over: a repeat is told how the duty stands now.
+    let read = move |tx: &mut Tx<'_>| {
+        let answer = view(tx, owner, duty)?;
+        views::with_words(tx, answer)
+    };
+    Ok(Sent(app.web.cx.store.read(read).await?))
 }

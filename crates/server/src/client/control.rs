@@ -21,7 +21,8 @@ fn shown(state: &Control, times: &Times) -> String {
     let mut text = String::new();
     if state.system_stop {
         text.push_str(
-            "Stopped by the operator: nothing runs. Let it go on: adjutant system-stop off\n",
+            "Stopped by the operator: you are answered, nothing else runs, and nothing is done outside. \
+             Let it go on: adjutant system-stop off\n",
         );
     }
     for pause in &state.pauses {
@@ -79,8 +80,22 @@ pub async fn pause(
         None => "adjutant lift".to_owned(),
     };
     let value = write(client, &["v1", "pauses"], &body, repeat.wait_s, lost).await?;
-    let what = if duty.is_some() { "Paused" } else { "Everything is paused" };
-    screen.result(&value, &format!("{what}. What was already sent stands. Go on: {lift}\n"))
+    let text = match (value["state"] == "lifted", duty) {
+        (true, Some(duty)) => {
+            format!(
+                "Not paused: this pause was lifted since. Pause it again: adjutant pause {duty}\n"
+            )
+        }
+        (true, None) => {
+            "Not paused: this pause was lifted since. Pause everything again: adjutant pause\n"
+                .into()
+        }
+        (false, Some(_)) => format!("Paused. What was already sent stands. Go on: {lift}\n"),
+        (false, None) => format!(
+            "Everything is paused; you are still answered. What was already sent stands. Go on: {lift}\n"
+        ),
+    };
+    screen.result(&value, &text)
 }
 
 /// Lifts the pause of a duty, or that of everything.
@@ -93,6 +108,10 @@ pub async fn lift(
     let state: Control = fetch(client, &["v1", "control"], &[]).await?;
     let pause = state.pauses.into_iter().find(|pause| pause.duty.as_deref() == duty);
     let Some(pause) = pause else {
+        // A duty that is not there is refused as by a pause.
+        if let Some(duty) = duty {
+            client.get(&["v1", "duties", duty], &[]).await?;
+        }
         let value = json!({"pause": null});
         return screen.result(&value, "There is no such pause; nothing was changed.\n");
     };
@@ -108,7 +127,47 @@ pub async fn lift(
     };
     let path = ["v1", "pauses", pause.id.as_str(), "lift"];
     let value = write(client, &path, &json!({"id": id}), repeat.wait_s, lost).await?;
-    screen.result(&value, "Lifted. It goes on.\n")
+    let still = still_held_back(client, duty).await?;
+    let text = match still.is_empty() {
+        true => "Lifted. It goes on.\n".to_owned(),
+        false => format!("Lifted, but still held back: {}.\n", still.join("; ")),
+    };
+    screen.result(&value, &text)
+}
+
+/// What stands in the way of a duty, or of everything, though its own pause was lifted.
+async fn still_held_back(client: &Client, duty: Option<&str>) -> Result<Vec<String>, ClientError> {
+    let state: Control = fetch(client, &["v1", "control"], &[]).await?;
+    let paused =
+        |wanted: Option<&str>| state.pauses.iter().any(|pause| pause.duty.as_deref() == wanted);
+    let mut still = Vec::new();
+    if state.system_stop {
+        still.push("the operator has stopped everything (adjutant system-stop off)".to_owned());
+    }
+    if paused(None) {
+        still.push("everything is paused (adjutant lift)".to_owned());
+    }
+    match duty {
+        None if !state.pauses.is_empty() && !paused(None) => {
+            still.push("what is paused on its own (adjutant hold)".to_owned());
+        }
+        None => {}
+        Some(duty) => {
+            if paused(Some(duty)) {
+                still.push(format!("it was paused again (adjutant lift {duty})"));
+            }
+            let value = client.get(&["v1", "duties", duty], &[]).await?;
+            match value["state"].as_str() {
+                Some("stopped") => still.push(format!("it is stopped (adjutant resume {duty})")),
+                Some("closed") => still.push("it is closed".to_owned()),
+                _ => {}
+            }
+        }
+    }
+    if !state.holds.is_empty() {
+        still.push("a message may mean stop (adjutant hold)".to_owned());
+    }
+    Ok(still)
 }
 
 /// The person's own word on a held message.
@@ -147,7 +206,11 @@ pub async fn settle(
         Settle::Release => {
             ("release", "release", "Released. Nothing is held back by it any more.\n")
         }
-        Settle::Stop => ("promote", "stop", "Everything is paused. Go on: adjutant lift\n"),
+        Settle::Stop => (
+            "promote",
+            "stop",
+            "Everything is paused; you are still answered. Go on: adjutant lift\n",
+        ),
     };
     let lost = GiveUp {
         no_connection: "Not settled yet – no connection",
@@ -157,7 +220,10 @@ pub async fn settle(
     };
     let path = ["v1", "holds", hold.as_str(), route];
     let value = write(client, &path, &json!({"id": id}), repeat.wait_s, lost).await?;
-    screen.result(&value, done)
+    let lifted = how == Settle::Stop && value["paused"] == false;
+    let over =
+        "Not paused: the pause that it became was lifted since. Pause again: adjutant pause\n";
+    screen.result(&value, if lifted { over } else { done })
 }
 
 /// The operator's stop, or its end.
@@ -178,7 +244,10 @@ pub async fn system_stop(
     let body = json!({"id": id, "stopped": stopped});
     let value = write(client, &["v1", "system-stop"], &body, repeat.wait_s, lost).await?;
     let text = match value["system_stop"] == true {
-        true => "Stopped: no run starts, for anybody. Let it go on: adjutant system-stop off\n",
+        true => {
+            "Stopped, for everybody: who speaks is answered, nothing else runs, and nothing is done outside. \
+                 Let it go on: adjutant system-stop off\n"
+        }
         false => "Not stopped: runs start as they are due.\n",
     };
     screen.result(&value, text)

@@ -37,6 +37,7 @@ fn everything_or_one_duty_is_paused_once_and_lifted() {
     let (status, paused) = post(&server, &device, "/v1/pauses", ask.clone());
     assert_eq!((status, &paused["duty"]), (200, &json!(one)));
     assert_eq!(post(&server, &device, "/v1/pauses", ask.clone()), (200, paused.clone()));
+    assert_eq!(paused["state"], "active");
     let other = json!({"id": ask["id"]});
     assert_eq!(post(&server, &device, "/v1/pauses", other).0, 409);
     let (status, all) = post(&server, &device, "/v1/pauses", json!({}));
@@ -59,6 +60,10 @@ fn everything_or_one_duty_is_paused_once_and_lifted() {
     };
     assert_eq!([lift(&paused["pause"]).0, lift(&paused["pause"]).0], [200, 200]);
     assert_eq!(of_duty(), json!({"id": all["pause"], "everything": true}));
+    // A repeat pauses nothing again and does not say that anything is paused.
+    let mut since = paused.clone();
+    since["state"] = json!("lifted");
+    assert_eq!(post(&server, &device, "/v1/pauses", ask), (200, since));
     assert_eq!(lift(&all["pause"]).0, 200);
     assert_eq!((control(&server, &device), of_duty()), (rest, Value::Null));
     assert_eq!(lift(&json!(server.id())).0, 404);
@@ -93,6 +98,50 @@ fn a_hold_is_shown_with_its_message_and_settled_by_one_tap() {
     for how in ["release", "promote"] {
         assert_eq!(settle(&json!({"id": server.id()}), how).0, 404);
     }
+}
+
+#[test]
+fn a_repeated_write_is_told_how_things_stand_now() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let hold = say(&server, &device, "hmm");
+    let path = format!("/v1/holds/{}/promote", hold["id"].as_str().expect("an id"));
+    let ask = json!({"id": server.id()});
+    let (_, promoted) = post(&server, &device, &path, ask.clone());
+    assert_eq!(promoted["paused"], true);
+    let pause = control(&server, &device)["pauses"][0]["id"].clone();
+    let lift = format!("/v1/pauses/{}/lift", pause.as_str().expect("an id"));
+    assert_eq!(post(&server, &device, &lift, json!({})).0, 200);
+    assert_eq!(post(&server, &device, &path, ask).1["paused"], false);
+
+    let one = duty(&server, &device);
+    let stop = json!({"id": server.id()});
+    let switch = |to: &str, ask: Value| {
+        post(&server, &device, &format!("/v1/duties/{one}/{to}"), ask).1["state"].clone()
+    };
+    assert_eq!(switch("stop", stop.clone()), "stopped");
+    assert_eq!(switch("stop", stop.clone()), "stopped");
+    assert_eq!(switch("resume", json!({})), "active");
+    assert_eq!(
+        switch("stop", stop),
+        "active",
+        "the stop was taken back; a repeat does not hide that"
+    );
+}
+
+#[test]
+fn a_pause_of_a_duty_ends_with_it() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let one = duty(&server, &device);
+    let paused = post(&server, &device, "/v1/pauses", json!({"duty": one})).1;
+    assert_eq!(paused["state"], "active");
+    let card = server.close_duty(one.parse().expect("an id"));
+    let digest =
+        server.get(&device.token, &format!("/v1/proposals/{card}")).json()["digest"].clone();
+    let confirm = format!("/v1/proposals/{card}/confirm");
+    assert_eq!(post(&server, &device, &confirm, json!({"digest": digest})).0, 200);
+    assert_eq!(control(&server, &device)["pauses"], json!([]));
 }
 
 #[test]

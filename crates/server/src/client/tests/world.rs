@@ -218,7 +218,8 @@ fn what_stands_is_shown_with_the_command_that_ends_it() {
     let one = client(&peer.url);
     let ended = run(false, None, async |s| control(&one, s).await);
     let wanted = format!(
-        "Stopped by the operator: nothing runs. Let it go on: adjutant system-stop off\n\
+        "Stopped by the operator: you are answered, nothing else runs, and nothing is done outside. Let it \
+         go on: adjutant system-stop off\n\
          Everything is paused, since Mon 30 Nov 09:00, because a message of yours says stop. Go on: \
          adjutant lift\n\
          Paused: Kyoto fare, since Mon 30 Nov 09:00, by you. Go on: adjutant lift {DUTY}\n\
@@ -240,6 +241,62 @@ fn what_stands_is_shown_with_the_command_that_ends_it() {
 }
 
 #[test]
+fn a_lift_tells_what_still_stands_and_a_repeat_what_no_longer_does() {
+    let lifted = |before: Value, after: Value, state: &'static str, duty: Option<&'static str>| {
+        let looked = std::sync::atomic::AtomicBool::new(false);
+        let peer = Peer::start(move |asked| match asked.what.as_str() {
+            "GET /v1/control" if !looked.swap(true, std::sync::atomic::Ordering::SeqCst) => {
+                Reply::Json(200, before.clone())
+            }
+            "GET /v1/control" => Reply::Json(200, after.clone()),
+            what if what == format!("GET /v1/duties/{DUTY}") => {
+                Reply::Json(200, json!({"state": state}))
+            }
+            what if what.starts_with("GET /v1/duties/") => problem(404, "Not found", "No duty."),
+            _ => Reply::Json(200, json!({"seq": 1})),
+        });
+        let one = client(&peer.url);
+        let ended = run(false, None, async |s| lift(&one, duty, ONCE, s).await);
+        (ended.out, ended.exit)
+    };
+    let calm = json!({"system_stop": false, "pauses": [], "holds": []});
+    let all = json!({"id": PAUSE, "duty": null, "created_at": "2026-11-30T01:00:00Z"});
+    let one = json!({"id": EVENT, "duty": DUTY, "created_at": "2026-11-30T01:00:00Z"});
+    let pauses =
+        |stop: bool, pauses: Value| json!({"system_stop": stop, "pauses": pauses, "holds": []});
+    let said = |text: &str| (text.to_owned(), Exit::Ok);
+    let both = pauses(false, json!([all, one]));
+    assert_eq!(lifted(both.clone(), calm.clone(), "active", None), said("Lifted. It goes on.\n"));
+    assert_eq!(
+        lifted(both.clone(), pauses(true, json!([one])), "active", None),
+        said(
+            "Lifted, but still held back: the operator has stopped everything (adjutant system-stop off); \
+             what is paused on its own (adjutant hold).\n"
+        )
+    );
+    assert_eq!(
+        lifted(both.clone(), pauses(false, json!([all])), "stopped", Some(DUTY)),
+        said(&format!(
+            "Lifted, but still held back: everything is paused (adjutant lift); it is stopped \
+             (adjutant resume {DUTY}).\n"
+        ))
+    );
+    // A duty without a pause is told from none at all.
+    let none = lifted(calm.clone(), calm.clone(), "active", Some(DUTY));
+    assert_eq!(none, said("There is no such pause; nothing was changed.\n"));
+    assert_eq!(lifted(calm.clone(), calm, "active", Some(SHOP)).1, Exit::Error);
+
+    let over = Peer::start(|_| Reply::Json(200, json!({"state": "lifted", "paused": false})));
+    let client = client(&over.url);
+    let texts = [
+        run(false, None, async |s| pause(&client, None, ONCE, s).await).out,
+        run(false, None, async |s| pause(&client, Some(DUTY), ONCE, s).await).out,
+        run(false, None, async |s| settle(&client, Some(HOLD), Settle::Stop, ONCE, s).await).out,
+    ];
+    assert!(texts.iter().all(|text| text.starts_with("Not paused: ")), "{texts:?}");
+}
+
+#[test]
 fn pauses_holds_and_the_stop_are_written_with_an_id_each() {
     let peer = held(state(), json!({"system_stop": true, "seq": 10}));
     let client = client(&peer.url);
@@ -250,7 +307,7 @@ fn pauses_holds_and_the_stop_are_written_with_an_id_each() {
     run(false, None, async |s| settle(&client, None, Settle::Release, ONCE, s).await);
     run(false, None, async |s| settle(&client, Some(HOLD), Settle::Stop, ONCE, s).await);
     let ended = run(false, None, async |s| system_stop(&client, true, ONCE, s).await);
-    assert!(ended.out.starts_with("Stopped: no run starts"), "{}", ended.out);
+    assert!(ended.out.starts_with("Stopped, for everybody"), "{}", ended.out);
     let mut ids = std::collections::BTreeSet::new();
     let sent: Vec<(String, Value)> = peer
         .asked("POST")
