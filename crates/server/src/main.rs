@@ -22,16 +22,43 @@ use client::{Change, Client, ClientError, Endpoint, Exit, Repeat, Screen, TailOp
 use config::Config;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    // Before anything is understood: also what is refused then is said as it was asked for.
+    let json = std::env::args_os().any(|arg| arg == "--json");
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Asked for, as --help is, or no usage.
+        Err(shown) => return refused(&shown, json),
+    };
     let exit = match run(cli) {
         Ok(exit) => exit,
         Err(error) => {
             // The reason first, its causes after it; nothing more can be done if this fails.
-            let _ = writeln!(std::io::stderr().lock(), "adjutant: {error:#}");
+            let text = format!("{error:#}");
+            let _ = match json {
+                true => print(&in_json("failed", &text)),
+                false => Ok(writeln!(std::io::stderr().lock(), "adjutant: {text}").unwrap_or(())),
+            };
             Exit::Error
         }
     };
     ExitCode::from(exit as u8)
+}
+
+/// Says what the command line is not understood for, or the help that it asks for.
+fn refused(shown: &clap::Error, json: bool) -> ExitCode {
+    let _ = match json && shown.use_stderr() {
+        true => {
+            let text = shown.render().to_string();
+            print(&in_json("usage", text.trim().trim_start_matches("error: ")))
+        }
+        false => shown.print().map_err(Into::into),
+    };
+    ExitCode::from(u8::try_from(shown.exit_code()).unwrap_or(Exit::Usage as u8))
+}
+
+/// An error as one line of JSON.
+fn in_json(error: &str, detail: &str) -> String {
+    format!("{}\n", serde_json::json!({"error": error, "detail": detail}))
 }
 
 fn run(cli: Cli) -> anyhow::Result<Exit> {
