@@ -24,6 +24,12 @@ pub(super) fn close(tx: &mut OwnerTx<'_, '_>, device: &Device, id: DutyId) -> Re
     for grant in store::grant::active(tx, id)? {
         store::grant::end(tx, grant.id, Some(device.principal))?;
     }
+    // A pause of what is over would be shown for ever.
+    for pause in store::hold::pauses(tx, owner)? {
+        if pause.duty == Some(id) {
+            store::hold::lift(tx, pause.id, device.principal)?;
+        }
+    }
     end_waits(tx, &duty)?;
     end_wakeups(tx, &duty, ScheduleState::Closed)
 }

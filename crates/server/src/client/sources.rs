@@ -87,7 +87,8 @@ pub async fn add(
         unknown: "Not known whether it was added",
         repeat: "adjutant source list, which shows whether it is there".into(),
     };
-    let mut value = write(client, &["v1", "sources"], &body, WAIT_S, lost).await?;
+    let written = write(client, &["v1", "sources"], &body, WAIT_S, lost).await;
+    let mut value = written.map_err(in_options)?;
     let added: Added = understand("/v1/sources", value.clone())?;
     let mut text = format!("Added {name}.\n");
     if let Some(address) = added.address {
@@ -101,8 +102,33 @@ pub async fn add(
         ));
         value["secret"] = json!(secret.expose());
     }
+    if config["kind"] == "folder" {
+        text.push_str("Its first look takes in everything that lies there now.\n");
+    }
     text.push_str(&format!("Try it   adjutant source test {name}\n"));
     screen.result(&value, &text)
+}
+
+/// The server's words about fields as words about the options that were written.
+fn in_options(error: ClientError) -> ClientError {
+    const OPTIONS: [(&str, &str); 5] = [
+        ("config.key", "--key"),
+        ("config.topic", "--topic"),
+        ("config.recheck", "--recheck"),
+        ("every_ms", "--every"),
+        ("expect_ms", "--expect"),
+    ];
+    match error {
+        ClientError::Refused { status, title, detail } => {
+            let named = |text: String, (field, option): &(&str, &str)| text.replace(field, option);
+            let detail = OPTIONS.iter().fold(detail, named);
+            ClientError::Refused { status, title, detail }
+        }
+        ClientError::GivenUp { done, certain, source, repeat } => {
+            ClientError::GivenUp { done, certain, source: Box::new(in_options(*source)), repeat }
+        }
+        other => other,
+    }
 }
 
 /// All sources with what each received.

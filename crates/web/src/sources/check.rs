@@ -63,8 +63,9 @@ pub(super) fn time(what: &str, asked: Option<u64>) -> Result<(), Problem> {
     match asked.is_none_or(|asked| SOURCE_MS.contains(&asked)) {
         true => Ok(()),
         false => Err(Problem::bad(format!(
-            "{what} is {}; write 10000 (10 s) to {} (366 days), or leave it out.",
+            "{what} is {} ms; it is from 10 s to 366 days ({} to {}), or left out.",
             asked.unwrap_or_default(),
+            SOURCE_MS.start(),
             SOURCE_MS.end()
         ))),
     }
