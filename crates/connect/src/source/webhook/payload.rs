@@ -1,5 +1,6 @@
 //! What a payload says: its topic, its key and where GitHub shows what it is about.
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use url::Url;
 
@@ -14,15 +15,81 @@ const LINKS_MAX: usize = 20;
 
 /// Reads a body. It has to be an object: with anything shorter, a signed `id.time.body` could be
 /// read as another id with another body.
+///
+/// JSON by its grammar is taken even where a value of it has no meaning here, since its sender would be
+/// refused for ever: half of a pair of surrogates is read as U+FFFD, a number beyond all bounds as its text,
+/// and of what is nested too deeply nothing is read.
 pub(super) fn parse(body: &[u8]) -> Result<Value, HookError> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| HookError::BadJson {
+    let at = |error: serde_json::Error| HookError::BadJson {
         at: format!("line {}, column {}", error.line(), error.column()),
+    };
+    let text = std::str::from_utf8(body).map_err(|error| HookError::BadJson {
+        at: format!("byte {} is none of UTF-8", error.valid_up_to() + 1),
     })?;
+    let value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(_) => {
+            serde_json::from_str::<IgnoredAny>(text).map_err(at)?;
+            match text.trim_start().starts_with('{') {
+                true => serde_json::from_str(&mended(text))
+                    .unwrap_or_else(|_| Value::Object(serde_json::Map::new())),
+                false => Value::Null,
+            }
+        }
+    };
     if value.is_object() {
         Ok(value)
     } else {
         Err(HookError::BadJson { at: "it begins with something else".to_owned() })
     }
+}
+
+/// JSON whose every string and number can be read: what cannot is replaced by what is nearest to it.
+fn mended(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut quoted = false;
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '\\' if quoted => escape(rest, &mut out),
+            '-' | '0'..='9' if !quoted => number(rest, &mut out),
+            c => {
+                out.push(c);
+                quoted ^= c == '"';
+                c.len_utf8()
+            }
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    out
+}
+
+/// Copies an escape; half of a pair of surrogates becomes U+FFFD. Gives its length.
+fn escape(rest: &str, out: &mut String) -> usize {
+    let unit = |at: usize| {
+        let digits = rest.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    let (copied, length) = match (unit(0), unit(6)) {
+        (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (rest.get(..12), 12),
+        (Some(0xD800..=0xDFFF), _) => (Some("\\ufffd"), 6),
+        (Some(_), _) => (rest.get(..6), 6),
+        (None, _) => (rest.get(..2), 2),
+    };
+    out.push_str(copied.unwrap_or_default());
+    length
+}
+
+/// Copies a number; one beyond all bounds becomes a text. Gives its length.
+fn number(rest: &str, out: &mut String) -> usize {
+    let is_part = |c: char| matches!(c, '0'..='9' | '-' | '+' | '.' | 'e' | 'E');
+    let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+    let number = rest.get(..length).unwrap_or_default();
+    match serde_json::from_str::<Value>(number) {
+        Ok(_) => out.push_str(number),
+        Err(_) => out.push_str(&Value::from(number).to_string()),
+    }
+    length
 }
 
 /// The text, number or truth value at a dotted path; a number in a path is a place in a list.
@@ -95,4 +162,46 @@ fn is_below(link: &Url, home: &Url) -> bool {
     link.query().is_none()
         && home.path().len() > 1
         && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(body: &str, path: &str) -> Result<Option<String>, HookError> {
+        parse(body.as_bytes()).map(|payload| text_at(&payload, path))
+    }
+
+    #[test]
+    fn json_that_no_value_can_hold_is_read_as_far_as_it_goes() {
+        let deep = format!("{{\"a\": \"x\", \"b\": {}{}}}", "[".repeat(300), "]".repeat(300));
+        let cases = [
+            (r#"{"a": "x", "b": "\ud800"}"#, "a", Some("x")),
+            (r#"{"a": "x\ud83d\ude00y\udc00", "b": 1}"#, "a", Some("x😀y\u{FFFD}")),
+            (
+                r#"{"a": "\\", "\ud800": "-1e999", "b": {"c": [1e400, -2.5E+999, 3]}}"#,
+                "b.c.0",
+                Some("1e400"),
+            ),
+            (r#"{"b": {"c": [1e400, -2.5E+999, 3]}, "a": "\\"}"#, "b.c.2", Some("3")),
+            (r#"{"a": "the \"1e400\" of \u0041"  , "b": 1e400}"#, "a", Some("the \"1e400\" of A")),
+            (deep.as_str(), "a", None),
+        ];
+        for (body, path, wanted) in cases {
+            assert_eq!(at(body, path), Ok(wanted.map(str::to_owned)), "{body}");
+        }
+        let no_object = r#"["\ud800"]"#;
+        let broken = [
+            no_object,
+            r#"{"a": 1e400"#,
+            r#"{"a": +1e400}"#,
+            r#"{"a": 1.e400}"#,
+            r#"{"a": "\ud8"}"#,
+        ];
+        for body in broken {
+            assert!(matches!(at(body, "a"), Err(HookError::BadJson { .. })), "{body}");
+        }
+        let latin = parse(b"{\"a\": \"\xe9\"}");
+        assert!(matches!(latin, Err(HookError::BadJson { at }) if at.starts_with("byte 8 ")));
+    }
 }
