@@ -57,6 +57,7 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
         zone: config.owner.zone.clone().unwrap_or_else(|| "UTC".into()),
     };
     let owner = engine::setup::owner(&cx, seed).await?;
+    sweep(&cx, &secrets, &config).await?;
     let listener = TcpListener::bind(config.listen).await.map_err(|error| {
         let at = config.listen;
         anyhow::anyhow!(
@@ -255,6 +256,31 @@ pub fn connector(mcp: &McpConfig, env: Env<'_>) -> anyhow::Result<ServerConfig> 
         }),
     };
     Ok(ServerConfig { name: mcp.name.clone(), reach, manifest })
+}
+
+/// Forgets the secrets that a crash left without a source.
+async fn sweep(
+    cx: &engine::Context,
+    secrets: &web::secrets::SecretFolder,
+    config: &Config,
+) -> anyhow::Result<()> {
+    let read = |tx: &mut store::Tx<'_>| {
+        let (mut in_use, mut since) = (Vec::new(), base::Timestamp::from_micros(i64::MAX));
+        for owner in store::owner::all(tx)? {
+            let sources = store::source::in_use(tx, owner.id, i64::MAX)?;
+            in_use.extend(sources.into_iter().map(|source| source.id));
+            since = since.min(owner.created_at);
+        }
+        Ok((in_use, since))
+    };
+    let (in_use, since) = cx.store.read(read).await?;
+    let swept = secrets
+        .sweep(&in_use, since)
+        .map_err(|error| data_folder(&error, &config.secrets_folder()))?;
+    if swept > 0 {
+        tracing::info!(swept, "files of secrets that belong to no source were taken away");
+    }
+    Ok(())
 }
 
 /// Leaves the command line its token, and prints a one-time link while no other device is paired.
