@@ -385,7 +385,7 @@ mod tests {
         let folder = testkit::stores::TempFolder::new();
         let path = folder.path().join("secrets");
         let place = SecretFolder::open(&path).expect("a folder");
-        let mut ids = IdSource::new([3; 32]);
+        let ids = IdSource::new([3; 32]);
         let [used, gone]: [SourceId; 2] = [0, 1].map(|n| ids.next(Timestamp::from_micros(n)));
         let secret = Secret::new("one").expect("a secret");
         for source in [used, gone] {
