@@ -237,8 +237,7 @@ fn decision(tx: &mut Tx<'_>, action: &Action) -> Result<Option<Decision>> {
     // The answer that called stands before the call's own result.
     let answer = steps
         .iter()
-        .filter(|step| step.kind == store::run::StepKind::Model && step.n < called.n)
-        .next_back();
+        .rfind(|step| step.kind == store::run::StepKind::Model && step.n < called.n);
     Ok(answer.map(|step| Decision {
         run: action.run,
         step: step.n,

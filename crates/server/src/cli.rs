@@ -387,11 +387,16 @@ pub struct PairArgs {
 #[derive(Debug, Subcommand)]
 pub enum FakeKind {
     /// A scripted model behind the chat completions format
-    #[command(after_help = "Example:\n  adjutant fake model --listen 127.0.0.1:7280")]
+    #[command(
+        after_help = "Example:\n  adjutant fake model --listen 127.0.0.1:7280 --script rules.toml"
+    )]
     Model {
         /// Address to listen on
         #[arg(long, value_name = "ADDRESS")]
         listen: Option<SocketAddr>,
+        /// Its rules; without it, those of the price watch
+        #[arg(long, value_name = "FILE")]
+        script: Option<PathBuf>,
     },
     /// An MCP server with prices that move
     #[command(after_help = "Example:\n  adjutant fake price-feed")]
