@@ -303,6 +303,7 @@ const proposals = new Map([
       ],
       grants: [],
       reach: "At most 2 wake-ups, until Friday 2026-12-04 09:00",
+      changes: [],
       ends_at: at(96),
       until: at(9),
       if_nothing: t("Nothing is started; the question ends.", "不会开始；这个问题到期作废。"),
