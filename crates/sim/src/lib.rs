@@ -12,9 +12,10 @@ pub mod points;
 pub mod sim;
 pub mod stories;
 pub mod story;
+pub mod world;
 
 mod crew;
 mod errands;
+mod path;
 mod person;
 mod senders;
-mod world;

@@ -98,12 +98,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Crash { story, seed } => {
             let mut fine = true;
             for story in chosen(&story)? {
-                let mut histories = String::new();
-                let tally = crash::every_point(&story, seed, |n, of, ran, _| {
-                    histories.push_str(&ran.history.text());
-                    out.progress(&format!("{}: {n} of {of} points", story.name));
-                });
-                fine &= out.tally(story.name, &tally, &judge::text(&histories)?)?;
+                fine &= crash(&mut out, story.name, seed)?;
             }
             fine
         }
@@ -153,6 +148,39 @@ fn run(
         std::fs::write(&path, kept).with_context(|| path.display().to_string())?;
     }
     Ok(fine)
+}
+
+/// All crash points of all variants of a story, each variant judged by itself.
+fn crash(out: &mut Out, name: &'static str, seed: u64) -> anyhow::Result<bool> {
+    let began = SystemClock.now();
+    let variants = stories::variants(name);
+    let (mut all, mut points, mut verdict) = (Tally::default(), 0, Value::Null);
+    for (n, story) in variants.iter().enumerate() {
+        let mut histories = String::new();
+        let mut of = 0;
+        let tally = crash::every_point(story, seed, |point, counted, ran, _| {
+            histories.push_str(&ran.history.text());
+            of = counted;
+            let variant = format!("variant {} of {}", n + 1, variants.len());
+            out.progress(&format!("{name}: {variant}, {point} of {counted} points"));
+        });
+        points += of;
+        all.runs += tally.runs;
+        all.crashes += tally.crashes;
+        all.failures.extend(tally.failures);
+        let found = if histories.is_empty() { Value::Null } else { judge::text(&histories)? };
+        // The first verdict that does not hold stands for all.
+        if verdict.is_null() || judge::held(&verdict) {
+            verdict = found;
+        }
+    }
+    let words = format!(
+        "{name:10} {} variants, {points} points, {:.1} s",
+        variants.len(),
+        SystemClock.now().since(began).as_secs_f64()
+    );
+    out.line(&words, || json!({"story": name, "variants": variants.len(), "points": points}))?;
+    Ok(out.tally(name, &all, &verdict)?)
 }
 
 fn soak(out: &mut Out, story: &str, from: u64, seeds: u64) -> anyhow::Result<bool> {

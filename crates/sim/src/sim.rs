@@ -98,6 +98,10 @@ enum Step {
     Watcher,
     Attribution,
     Checker,
+    Review,
+    Admission,
+    Dispatcher,
+    Reconciler,
     Claim,
     Worker(usize),
     Renew(usize),
@@ -116,6 +120,10 @@ pub(crate) struct Dirty {
     pub(crate) watcher: bool,
     pub(crate) attribution: bool,
     pub(crate) checker: bool,
+    pub(crate) review: bool,
+    pub(crate) admission: bool,
+    pub(crate) dispatcher: bool,
+    pub(crate) reconciler: bool,
     pub(crate) claim: bool,
 }
 
@@ -127,6 +135,10 @@ const ALL_DIRTY: Dirty = Dirty {
     watcher: true,
     attribution: true,
     checker: true,
+    review: true,
+    admission: true,
+    dispatcher: true,
+    reconciler: true,
     claim: true,
 };
 
@@ -162,6 +174,10 @@ pub struct Sim<'s> {
     pub(crate) deaths_left: u32,
     pub(crate) flaked: bool,
     pub(crate) signals: Option<Signals>,
+    /// Commits that were noted.
+    seqs_seen: u64,
+    /// Nobody has looked since the store was opened.
+    just_opened: bool,
 }
 
 pub(crate) type Signals = tokio::sync::broadcast::Receiver<store::Signal>;
@@ -262,12 +278,16 @@ impl<'s> Sim<'s> {
             deaths_left: if story.deadly.is_none() { 2 } else { 0 },
             flaked: false,
             signals: None,
+            seqs_seen: 0,
+            just_opened: false,
             plan,
         };
-        sim.note(
-            "begin",
-            json!({"story": story.name, "seed": sim.plan.seed, "utc_offset_s": 28_800}),
-        );
+        let mut begin = json!({"story": story.name, "seed": sim.plan.seed, "utc_offset_s": 28_800});
+        if let Some(case) = story.hotel {
+            begin["variant"] = json!(case.to_string());
+            begin["keeps"] = json!(case.keeps_promises());
+        }
+        sim.note("begin", begin);
         while let Err(crash) = sim.set_up() {
             match crash {
                 Crash::Point => sim.close(2_000)?,
@@ -326,6 +346,7 @@ impl<'s> Sim<'s> {
             world: self.world.clone(),
         });
         self.opened_at = self.clock.now();
+        self.just_opened = true;
         self.note("open", json!({"incarnation": incarnation}));
         Ok(())
     }
@@ -402,6 +423,7 @@ impl<'s> Sim<'s> {
         for seq in &seqs {
             self.note("commit", json!({"seq": seq}));
         }
+        self.seqs_seen += seqs.len() as u64;
         if !seqs.is_empty() {
             let Dirty { timer, sweeper, watcher, .. } = self.dirty;
             self.dirty = Dirty { timer, sweeper, watcher, ..ALL_DIRTY };
@@ -422,8 +444,15 @@ impl<'s> Sim<'s> {
         }
         let at = self.random(steps.len() as u64) as usize;
         let Some(step) = steps.get(at).copied() else { return Ok(true) };
+        if std::mem::take(&mut self.just_opened) {
+            self.see_actions()?;
+        }
+        let seen = self.seqs_seen;
         self.step(step)?;
         self.commits();
+        if self.seqs_seen != seen {
+            self.see_actions()?;
+        }
         Ok(true)
     }
 
@@ -444,6 +473,10 @@ impl<'s> Sim<'s> {
             (dirty.watcher && free(Errand::is_look), Step::Watcher),
             (dirty.attribution && free(Errand::is_question), Step::Attribution),
             (dirty.checker && free(Errand::is_check), Step::Checker),
+            (dirty.review && free(Errand::is_review), Step::Review),
+            (dirty.admission, Step::Admission),
+            (dirty.dispatcher && free(Errand::is_sending), Step::Dispatcher),
+            (dirty.reconciler && free(Errand::is_look_up), Step::Reconciler),
             (dirty.claim, Step::Claim),
         ];
         steps.extend(stages.into_iter().filter(|(dirty, _)| *dirty).map(|(_, step)| step));
@@ -488,6 +521,10 @@ impl<'s> Sim<'s> {
             Step::Watcher => self.look(&cx)?,
             Step::Attribution => self.question(&cx)?,
             Step::Checker => self.check(&cx)?,
+            Step::Review => self.review(&cx)?,
+            Step::Admission => self.admission(&cx)?,
+            Step::Dispatcher => self.dispatch(&cx)?,
+            Step::Reconciler => self.reconcile(&cx)?,
             Step::Errand(n) => self.record_errand(&cx, n)?,
             Step::Arrival(n) => self.arrive(n)?,
             Step::Claim => self.claim(&cx)?,
@@ -573,12 +610,18 @@ impl<'s> Sim<'s> {
         for line in records.lines() {
             self.note("row", line);
         }
+        // What is under way at the vendor still happens.
+        let end = self.clock.now().max(self.story.start.plus_ms(self.story.end_ms));
+        let hotel = self.world.vendor.as_ref().map(|vendor| vendor.end(end));
+        for line in hotel.iter().flat_map(dump::hotel_lines) {
+            self.note("row", line);
+        }
         self.note("end", json!({}));
         let faults = self.plan.faults;
         let rough = self.crashes > 0 || faults;
         Ok(Ran {
             history: self.history,
-            outcome: Outcome { records, rough, faults },
+            outcome: Outcome { records, rough, faults, hotel },
             points: self.points.passed(),
             crashes: self.crashes,
         })
