@@ -156,8 +156,7 @@ impl Sim<'_> {
             }
             Home::Permitted(permit) => return self.act(cx, owner, *permit),
             Home::Reviewed(review, answer) => {
-                let write =
-                    cx.write(owner, move |cx, tx| review::record(cx, tx, &review, answer));
+                let write = cx.write(owner, move |cx, tx| review::record(cx, tx, &review, answer));
                 ("review", now(write))
             }
             Home::Acted(attempt, acted) => {
@@ -166,8 +165,7 @@ impl Sim<'_> {
                 ("dispatcher", now(write))
             }
             Home::Sought(look, sight) => {
-                let write =
-                    cx.write(owner, move |cx, tx| reconciler::record(cx, tx, &look, sight));
+                let write = cx.write(owner, move |cx, tx| reconciler::record(cx, tx, &look, sight));
                 ("reconciler", now(write))
             }
         };

@@ -16,6 +16,7 @@ pub mod world;
 
 mod crew;
 mod errands;
+mod idle;
 mod path;
 mod person;
 mod senders;

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use base::{Clock as _, Id as _, IdSource, Incarnation, Limits, MicroUsd, OwnerId, Timestamp};
-use domain::state::Alarm;
-use engine::rest::Rest;
-use engine::{Context, delivery, rest, router, setup, sweeper, timer};
+use engine::{Context, delivery, router, setup, sweeper, timer};
 use model::{ChatModel, Prices, Script, ScriptedModel};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
@@ -127,7 +125,7 @@ pub(crate) struct Dirty {
     pub(crate) claim: bool,
 }
 
-const ALL_DIRTY: Dirty = Dirty {
+pub(crate) const ALL_DIRTY: Dirty = Dirty {
     router: true,
     timer: true,
     delivery: true,
@@ -167,7 +165,7 @@ pub struct Sim<'s> {
     pub(crate) dirty: Dirty,
     pub(crate) asks: u64,
     pub(crate) opened: u32,
-    opened_at: Timestamp,
+    pub(crate) opened_at: Timestamp,
     pub(crate) crashes: u32,
     pub(crate) faults_left: u32,
     /// Workers that may die by a fault: fewer than make an item look like poison.
@@ -184,10 +182,6 @@ pub(crate) type Signals = tokio::sync::broadcast::Receiver<store::Signal>;
 
 const TURNS_MAX: u64 = 60_000;
 const FAULTS_MAX: u32 = 8;
-/// How far time moves while a lease that nobody uses runs out.
-const BUSY_MS: u64 = 5_000;
-/// How many milliseconds after its time the sweeper's tick finds what lasts too long.
-const TICK_MS: u64 = 50;
 /// From how many milliseconds on a stage's errand is overtaken by another.
 const OVERTAKEN_MS: u64 = 10_000;
 
@@ -547,51 +541,6 @@ impl<'s> Sim<'s> {
         for worker in &mut self.workers {
             worker.renew_at = worker.renew_at.min(at);
         }
-    }
-
-    /// Nobody can go: the clock moves to whatever comes next.
-    fn let_time_pass(&mut self) -> Result<bool, Crash> {
-        let at = self.clock.now();
-        let cx = self.cx();
-        let rest = now(rest::look(&cx));
-        let rest = self.outcome("rest", rest)?;
-        let due = match rest {
-            Rest::Busy => Some(at.plus_ms(BUSY_MS)),
-            Rest::Until(due) => Some(due),
-            Rest::Person | Rest::Quiet => None,
-        };
-        let alarm = self.next_alarm(&cx)?;
-        let workers = self.workers.iter().map(|worker| {
-            if worker.hangs { worker.ready_at } else { worker.ready_at.min(worker.renew_at) }
-        });
-        let person = self.person.as_ref().and_then(Person::next);
-        let errands = self.errands.iter().map(|errand| errand.ready_at);
-        let sent = self.sent.iter().map(|sent| sent.due);
-        let next = workers.chain(errands).chain(sent).chain(due).chain(alarm).chain(person).min();
-        let end = self.story.start.plus_ms(self.story.end_ms);
-        match next {
-            Some(next) if next <= end => {
-                // Never back, and a little after the instant, as real timers are.
-                self.clock.set(next.max(at));
-                self.dirty = ALL_DIRTY;
-                Ok(true)
-            }
-            Some(_) | None => Ok(false),
-        }
-    }
-
-    /// When the sweeper's tick finds the next hold that lasts too long.
-    fn next_alarm(&mut self, cx: &Context) -> Result<Option<Timestamp>, Crash> {
-        let (at, owner) = (self.clock.now(), self.owner);
-        let holds = now(cx.store.read(move |tx| store::hold::placed(tx, owner)));
-        let holds = self.outcome("rest", holds)?;
-        let custody = domain::state::CUSTODY.iter().find(|custody| custody.table == "hold");
-        let Some(Alarm::AfterMs(ms)) = custody.map(|custody| custody.alarm) else {
-            return Ok(None);
-        };
-        // A process that has just come back gives its stages that long too.
-        let since = holds.iter().map(|hold| hold.created_at.max(self.opened_at));
-        Ok(since.map(|since| since.plus_ms(ms + TICK_MS)).filter(|due| *due > at).min())
     }
 
     fn finish(mut self) -> Result<Ran, SimError> {

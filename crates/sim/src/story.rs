@@ -53,6 +53,8 @@ pub enum Play {
     Withdraw,
     /// Stops the duty then.
     StopDuty,
+    /// Nothing; the agent tries again with another offer when it hears that nothing happened.
+    Again,
     /// Releases it on its card.
     Approve,
     /// Releases it when the time is over.

@@ -8,16 +8,14 @@ use std::time::Duration;
 
 use base::{Clock, Timestamp};
 use domain::effect::{Observation, Sight, Spec};
-use engine::world::{
-    Acted, Call, Found, Health, Intended, Level, Look, Need, Read, Slow, World,
-};
+use engine::world::{Acted, Call, Found, Health, Intended, Level, Look, Need, Read, Slow, World};
 use serde_json::{Map, Value};
 use store::Permit;
 use testkit::clock::FakeClock;
 use testkit::price_feed::PriceFeed;
 
-pub use hotel::{HotelEnd, Looked, Reached};
 pub(crate) use hotel::Vendor;
+pub use hotel::{HotelEnd, Looked, Reached};
 
 use crate::story::{Entry, Story};
 
@@ -99,7 +97,8 @@ impl SimWorld {
 
 impl World for SimWorld {
     fn tools(&self) -> Vec<String> {
-        let mut tools = ["feed.price", "feed.history", "feed.buy", BOARD].map(str::to_owned).to_vec();
+        let mut tools =
+            ["feed.price", "feed.history", "feed.buy", BOARD].map(str::to_owned).to_vec();
         tools.extend(self.vendor.iter().flat_map(|_| Vendor::tools()));
         tools
     }

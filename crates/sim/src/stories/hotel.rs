@@ -40,6 +40,10 @@ pub(super) fn variants() -> Vec<Story> {
     for fault in std::iter::once(None).chain(faults).chain(looks) {
         all.extend(PLAYS.map(|play| hotel(Case { fault, play })));
     }
+    // A vendor that says falsely that nothing happened makes whoever believes it book twice.
+    let kept = std::iter::once(None).chain(Fault::ALL.map(|fault| Some((Tool::BookHotel, fault))));
+    let again = kept.map(|fault| Case { fault, play: Play::Again });
+    all.extend(again.filter(Case::keeps_promises).map(hotel));
     all.extend(TAPS.map(|play| card(Case { fault: None, play })));
     all
 }
@@ -57,14 +61,18 @@ fn hotel(case: Case) -> Story {
         Play::Harmless => vec![(admitted, Act::Send("how is the weather there?"))],
         Play::Withdraw => vec![(admitted, Act::Withdraw)],
         Play::StopDuty => vec![(admitted, Act::Stop)],
-        Play::None | Play::Approve | Play::ApproveLate | Play::ApprovePaused | Play::Deny => {
-            Vec::new()
-        }
+        Play::None
+        | Play::Again
+        | Play::Approve
+        | Play::ApproveLate
+        | Play::ApprovePaused
+        | Play::Deny => Vec::new(),
     };
-    let mut all = vec![
-        (When::At(1_000), Act::Send("I want a room in Hong Kong")),
-        (When::Card(MINUTE_MS), Act::Confirm),
-    ];
+    let words = match case.play == Play::Again {
+        true => "I want a room in Hong Kong, try again",
+        false => "I want a room in Hong Kong",
+    };
+    let mut all = vec![(When::At(1_000), Act::Send(words)), (When::Card(MINUTE_MS), Act::Confirm)];
     all.extend(acts);
     Story {
         end_ms: 6 * HOUR_MS,
@@ -94,6 +102,7 @@ fn card(case: Case) -> Story {
         Play::Deny => vec![(asked(MINUTE_MS), Act::Deny)],
         Play::Approve
         | Play::None
+        | Play::Again
         | Play::PauseBefore
         | Play::PauseBetween
         | Play::PauseAfter
@@ -116,19 +125,40 @@ fn card(case: Case) -> Story {
 fn check(outcome: &Outcome) -> Result<(), String> {
     let Some(end) = &outcome.hotel else { return Err("there is no hotel".into()) };
     let all = &outcome.records.actions;
-    let [effect] = all.as_slice() else { return Err(format!("{} actions", all.len())) };
-    once(end, effect)?;
-    released(end, effect)?;
-    stopped(outcome, effect)?;
-    evidence(end, effect)?;
-    agree(outcome, end, effect)?;
-    if outcome.rough {
+    let [first, again @ ..] = all.as_slice() else { return Err("no action".into()) };
+    let again_max = usize::from(end.case.play == Play::Again);
+    if again.len() > again_max || end.bookings.len() > 1 {
+        return Err(format!("{} actions, {} bookings", all.len(), end.bookings.len()));
+    }
+    let of = |effect: &Effect| {
+        let own = |operation: &str| effect.attempts.iter().any(|a| a.operation_id == operation);
+        let mut end = end.clone();
+        end.bookings.retain(|booking| own(&booking.client_ref));
+        end.reached.retain(|reached| own(&reached.operation));
+        end
+    };
+    let known: usize = all.iter().map(|effect| of(effect).reached.len()).sum();
+    same("requests of attempts on record", &known, &end.reached.len())?;
+    for effect in all {
+        let end = of(effect);
+        once(&end, effect)?;
+        released(&end, effect)?;
+        stopped(outcome, effect)?;
+        evidence(&end, effect)?;
+        agree(outcome, &end, effect)?;
+    }
+    let sold_out = end.case.fault == Some((Tool::BookHotel, Fault::SoldOut));
+    if !outcome.rough && sold_out && end.case.play == Play::Again {
+        let states: Vec<_> = all.iter().map(|effect| effect.action.state).collect();
+        same("states", &states, &vec![ActionState::Blocked, ActionState::Effective])?;
+    }
+    if outcome.rough || end.case.play == Play::Again {
         return Ok(());
     }
-    peaceful(outcome, end, effect)
+    peaceful(outcome, end, first)
 }
 
-/// At most one real booking and one request for the errand, and every request was an attempt on record first.
+/// At most one real booking and one request for an action, and every request was an attempt on record first.
 fn once(end: &HotelEnd, effect: &Effect) -> Result<(), String> {
     if end.bookings.len() > 1 || end.reached.len() > 1 {
         return Err(format!("{} bookings, {} requests", end.bookings.len(), end.reached.len()));
@@ -253,6 +283,7 @@ fn peaceful(outcome: &Outcome, end: &HotelEnd, effect: &Effect) -> Result<(), St
     let records = &outcome.records;
     let sent = match end.case.play {
         Play::None
+        | Play::Again
         | Play::PauseBefore
         | Play::PauseAfter
         | Play::Harmless
@@ -270,8 +301,7 @@ fn peaceful(outcome: &Outcome, end: &HotelEnd, effect: &Effect) -> Result<(), St
         return Ok(());
     }
     same("state", &effect.action.state, &ActionState::Effective)?;
-    let grants: Vec<_> =
-        records.grants.iter().map(|g| (g.reserved_count, g.spent_count)).collect();
+    let grants: Vec<_> = records.grants.iter().map(|g| (g.reserved_count, g.spent_count)).collect();
     same("grants", &grants, &vec![(0, 1)])?;
     let notice = "Start this duty? A room: Book a room in Hong Kong from 10 to 12 March.";
     let (notice, agent) =
