@@ -520,6 +520,32 @@ fn not_there_means_nothing_before_the_promised_time_and_then_that_nothing_happen
 }
 
 #[test]
+fn what_turns_up_after_the_promised_time_is_put_before_the_person() {
+    let lost = Observation::Lost("no answer".into());
+    let there = Sight::Found { receipt: "C-1".into(), ended: false };
+    let mut sights = vec![Sight::Absent; 7];
+    sights.push(there);
+    let room = Room::with(&[lost], &sights, true);
+    room.ask();
+    room.stages();
+    room.approve();
+    room.stages();
+    room.after_ms(5_000);
+    for _ in 0..7 {
+        room.after_ms(300_000);
+    }
+    assert_eq!(room.state(), ActionState::Blocked);
+    // Once at an hour, when it is not there, and at two.
+    room.after_ms(1_800_000);
+    assert_eq!((room.state(), room.only().contradicted), (ActionState::Blocked, false));
+    room.after_ms(3_900_000);
+    assert_eq!((room.state(), room.only().contradicted), (ActionState::Unknown, true));
+    let card = room.talk.said().pop().unwrap().1;
+    assert!(card.contains("it was refused, and yet C-1 is there"), "{card}");
+    assert_eq!(room.sent().len(), 1);
+}
+
+#[test]
 fn what_cannot_be_looked_up_is_settled_by_the_person() {
     for (statement, wanted) in [
         (Statement::Happened, ActionState::Accepted),
@@ -682,4 +708,23 @@ fn only_an_issued_quote_can_be_booked() {
     room.talk.say("book the room");
     room.talk.turn();
     assert_eq!(room.actions(), []);
+}
+
+#[test]
+fn what_is_due_of_an_action_and_who_decides_on_it_is_still_to_happen() {
+    use engine::rest::{Rest, look};
+    let room = Room::honest();
+    let rest = || {
+        while now(engine::delivery::pass(&room.talk.cx)).unwrap() {}
+        now(look(&room.talk.cx)).unwrap()
+    };
+    assert_eq!(rest(), Rest::Quiet);
+    room.ask();
+    assert_eq!(rest(), Rest::Busy, "it is to be reviewed");
+    room.stages();
+    assert_eq!(rest(), Rest::Person, "its card waits");
+    room.approve();
+    room.stages();
+    let undo = room.only().not_before.unwrap();
+    assert_eq!(rest(), Rest::Until(undo), "it can be undone until then");
 }
