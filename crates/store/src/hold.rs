@@ -163,6 +163,13 @@ pub fn pauses(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Vec<Pause>> {
     tx.all(&PAUSES, params![owner])
 }
 
+/// Whether nothing may run for a duty, or in the conversation, unless its person speaks: a pause covers it,
+/// or the operator has stopped everything.
+pub fn is_held_back(tx: &mut Tx<'_>, owner: OwnerId, duty: Option<DutyId>) -> Result<bool> {
+    let covers = |pause: &Pause| pause.duty.is_none() || pause.duty == duty;
+    Ok(is_stopped(tx)? || pauses(tx, owner)?.iter().any(covers))
+}
+
 /// Lifts a pause; `false` if it was lifted.
 pub fn lift(tx: &mut OwnerTx<'_, '_>, id: PauseId, by: PrincipalId) -> Result<bool> {
     let now = tx.now();

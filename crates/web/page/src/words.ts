@@ -271,7 +271,7 @@ const en = {
   holdAsked: "Sent · no answer yet",
   holdOffline: "Not held yet: no connection. It goes first once connected.",
   heldLabel: "What is held",
-  systemStop: "Stopped where Adjutant runs: nothing runs for anybody.",
+  systemStop: "Stopped where Adjutant runs: you are answered, nothing else runs.",
   allPaused: (at: string) => `Everything is paused since ${at}. What was already sent stands.`,
   allPausedByWord: (at: string) =>
     `Everything is paused since ${at}: a message of yours says stop. What was already sent stands.`,
@@ -598,7 +598,7 @@ const zh: Words = {
   holdAsked: "已提交 · 尚无答复",
   holdOffline: "尚未暂停：没有连接。联网后最先发送。",
   heldLabel: "暂停与搁置",
-  systemStop: "已在运行 Adjutant 的电脑上停止：不为任何人运行。",
+  systemStop: "已在运行 Adjutant 的电脑上停止：只回复你，其余都不运行。",
   allPaused: (at) => `${at} 起全部暂停。已经发出的仍然有效。`,
   allPausedByWord: (at) => `${at} 起全部暂停：你的一条消息要求停止。已经发出的仍然有效。`,
   onePaused: (title, at) => `${at} 起暂停：${title}`,
