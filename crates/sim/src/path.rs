@@ -34,17 +34,13 @@ impl Sim<'_> {
         self.outcome(stage, found)
     }
 
-    /// The review decides by the tier, and asks the reviewer where that is wanted.
+    /// The review decides by the tier, asks the reviewer where that is wanted, and ends late requests.
     pub(crate) fn review(&mut self, cx: &Context) -> Result<(), Crash> {
         let states = &[ActionState::AwaitingApproval, ActionState::Proposed];
-        let Some((state, owner, id)) = self.due(cx, "review", states)? else {
+        let Some((_, owner, id)) = self.due(cx, "review", states)? else {
             self.dirty.review = false;
             return Ok(());
         };
-        if state == ActionState::AwaitingApproval {
-            let expired = now(cx.write(owner, move |cx, tx| review::expire(cx, tx, id)));
-            return self.outcome("review", expired);
-        }
         let claimed = now(review::claim(cx, owner, id));
         let Some(review) = self.outcome("review", claimed)? else { return Ok(()) };
         self.outside("before a review")?;

@@ -280,7 +280,9 @@ fn sight(json: &Value, receipt: &str) -> Sight {
 fn issued(tool: Tool, json: &Value) -> Vec<Issued> {
     let one = |kind: &str, id: &str, snapshot: &Value| {
         let id = snapshot.get(id)?.as_str()?.to_owned();
-        Some(Issued { kind: kind.to_owned(), id, snapshot: snapshot.clone() })
+        let until = snapshot.get("valid_until").and_then(Value::as_str);
+        let expires_at = until.and_then(|until| Timestamp::parse(until).ok());
+        Some(Issued { kind: kind.to_owned(), id, snapshot: snapshot.clone(), expires_at })
     };
     match tool {
         Tool::SearchHotels => {
