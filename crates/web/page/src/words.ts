@@ -11,7 +11,6 @@ import type {
   Entry,
   PlannedSchedule,
   PlannedSubscription,
-  ProposalKind,
   ProposalState,
   RunState,
   ScheduleState,
@@ -681,60 +680,6 @@ export function entryStateWords(entry: Entry, words: Words): string {
   return entry.kind === "user"
     ? stateWords(words.user, entry.state as UserState)
     : stateWords(words.agentStates, entry.state as AgentState);
-}
-
-export function proposalEndWords(
-  kind: ProposalKind,
-  state: ProposalState,
-  words: Words,
-): string {
-  const { confirmed, declined } = decisionWords(kind, words);
-  switch (state) {
-    case "open":
-    case "withdrawn":
-    case "expired":
-      return words.proposalStates[state];
-    case "confirmed":
-      return confirmed;
-    case "declined":
-      return declined;
-  }
-}
-
-/** What a card of each kind says that the others do not. */
-export function decisionWords(kind: ProposalKind, words: Words) {
-  switch (kind) {
-    case "new_duty":
-      return {
-        title: words.cardNew,
-        why: words.whyNew,
-        after: words.afterNew,
-        yes: words.startYes,
-        no: words.startNo,
-        confirmed: words.confirmedNew,
-        declined: words.declinedNew,
-      };
-    case "change_duty":
-      return {
-        title: words.cardChange,
-        why: words.whyChange,
-        after: words.afterChange,
-        yes: words.changeYes,
-        no: words.changeNo,
-        confirmed: words.confirmedChange,
-        declined: words.declinedChange,
-      };
-    case "close_duty":
-      return {
-        title: words.cardClose,
-        why: words.whyClose,
-        after: words.afterClose,
-        yes: words.closeYes,
-        no: words.closeNo,
-        confirmed: words.confirmedClose,
-        declined: words.declinedClose,
-      };
-  }
 }
 
 /** The operation with its price or its receiver, as title and button name it. */
