@@ -11,7 +11,9 @@ use clap::{Args, Parser, Subcommand};
 use domain::event::Dial;
 
 pub use action::ActionCommand;
-pub use world::{HoldCommand, NewSourceArgs, SourceCommand, SourceKind, Turn, WorldCommand};
+pub use world::{
+    AuditCommand, HoldCommand, NewSourceArgs, SourceCommand, SourceKind, Turn, WorldCommand,
+};
 
 const CODES: &str = "Exit codes: 0 ok, 1 error, 2 wrong usage, 3 server not reachable, \
 4 refused or in conflict.\n
@@ -387,11 +389,16 @@ pub struct PairArgs {
 #[derive(Debug, Subcommand)]
 pub enum FakeKind {
     /// A scripted model behind the chat completions format
-    #[command(after_help = "Example:\n  adjutant fake model --listen 127.0.0.1:7280")]
+    #[command(
+        after_help = "Example:\n  adjutant fake model --listen 127.0.0.1:7280 --script rules.toml"
+    )]
     Model {
         /// Address to listen on
         #[arg(long, value_name = "ADDRESS")]
         listen: Option<SocketAddr>,
+        /// Its rules; without it, those of the price watch
+        #[arg(long, value_name = "FILE")]
+        script: Option<PathBuf>,
     },
     /// An MCP server with prices that move
     #[command(after_help = "Example:\n  adjutant fake price-feed")]
@@ -487,6 +494,9 @@ mod tests {
             "source remove",
             "events",
             "trace",
+            "explain",
+            "audit",
+            "audit verify",
             "observed",
             "doctor",
             "demo",

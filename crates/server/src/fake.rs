@@ -13,11 +13,16 @@ use crate::cli::FakeKind;
 pub fn run(kind: FakeKind) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match kind {
-        FakeKind::Model { listen } => runtime.block_on(async {
+        FakeKind::Model { listen, script } => runtime.block_on(async {
             let any = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
             let listener = tokio::net::TcpListener::bind(listen.unwrap_or(any)).await?;
             writeln!(std::io::stdout(), "ready: http://{}/v1", listener.local_addr()?)?;
-            let script = model::Script::parse(testkit::model_server::PRICE_SCRIPT)?;
+            let text = match script {
+                None => testkit::model_server::PRICE_SCRIPT.to_owned(),
+                Some(file) => std::fs::read_to_string(&file)
+                    .map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))?,
+            };
+            let script = model::Script::parse(&text)?;
             let config = testkit::model_server::Config::new(script, Arc::new(SystemClock));
             Ok(testkit::model_server::serve(listener, config).await?)
         }),

@@ -4,6 +4,7 @@ use base::{DutyId, EventId, HoldId, OwnerId, PauseId, PrincipalId, Timestamp};
 use domain::hold::Verdict;
 use domain::state::{HoldState, PauseState};
 
+use crate::Order;
 use crate::error::{Result, StoreError};
 use crate::sql::statements;
 use crate::tx::{OwnerTx, Tx};
@@ -183,7 +184,7 @@ pub fn lift(tx: &mut OwnerTx<'_, '_>, id: PauseId, by: PrincipalId) -> Result<bo
 /// The operator stops everything of every owner, or lets it go on: in [`crate::Store::operate`], which holds
 /// the row. `false`: it stood so already.
 pub fn system_stop(tx: &mut OwnerTx<'_, '_>, stopped: bool) -> Result<bool> {
-    tx.system_stop()?;
+    tx.is_in(Order::Operator)?;
     Ok(tx.run(&SYSTEM_STOP, params![stopped])? == 1)
 }
 

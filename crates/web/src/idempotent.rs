@@ -24,6 +24,9 @@ pub(crate) struct Answer {
     pub frame: Value,
     /// The draft whose words belong in it.
     pub draft: Option<BodyId>,
+    /// The version that a draft would take the place of: their difference belongs in it.
+    #[serde(default)]
+    pub before: Option<BodyId>,
     /// The reason to close whose words belong in it.
     pub reason: Option<BodyId>,
     /// What the agent is told at each of its schedules, in their order. Without them the draft has it.
@@ -37,7 +40,8 @@ pub(crate) struct Answer {
 impl Answer {
     /// An answer without content of anybody.
     pub(crate) fn plain(frame: Value) -> Self {
-        Answer { frame, draft: None, reason: None, prompts: Vec::new(), action: None }
+        let (draft, before, reason) = (None, None, None);
+        Answer { frame, draft, before, reason, prompts: Vec::new(), action: None }
     }
 }
 

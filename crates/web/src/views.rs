@@ -182,7 +182,7 @@ pub(crate) fn proposal(
         "subscriptions": [],
         "grants": [],
         "reach": reach,
-        "changes": changes(tx, proposal, draft)?,
+        "changes": [],
         "ends_at": ends_at,
         "until": proposal.expires_at,
         "if_nothing": if_nothing(proposal.kind, &local_words(&zone, proposal.expires_at)),
@@ -190,21 +190,26 @@ pub(crate) fn proposal(
         "state": state,
         "created_at": proposal.created_at,
     });
-    Ok(Answer { draft: Some(draft), reason, ..Answer::plain(frame) })
+    let before = before(tx, proposal)?;
+    Ok(Answer { draft: Some(draft), before, reason, ..Answer::plain(frame) })
 }
 
-/// What a new version would change, line by line; nothing for other cards.
-fn changes(tx: &mut Tx<'_>, proposal: &Proposal, draft: BodyId) -> Result<Vec<String>> {
+/// The version that a change would take the place of: the one that it was drafted for, so that a decided
+/// card keeps what it showed.
+fn before(tx: &mut Tx<'_>, proposal: &Proposal) -> Result<Option<BodyId>> {
     let (ProposalKind::ChangeDuty, Some(duty)) = (proposal.kind, proposal.duty) else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
-    // Against the version that it was drafted for: a decided card keeps what it showed.
     let versions = store::duty::versions(tx, duty)?;
-    let before = versions.iter().rev().find(|version| version.created_at <= proposal.created_at);
-    let Some(before) = before else { return Ok(Vec::new()) };
-    let (old, new) = (read_draft(tx, before.content)?, read_draft(tx, draft)?);
-    let (Some(old), Some(new)) = (old, new) else { return Ok(Vec::new()) };
-    Ok(domain::draft::Change::between(&old, &new).lines)
+    let drafted = versions.iter().rev().find(|version| version.created_at <= proposal.created_at);
+    Ok(drafted.map(|version| version.content))
+}
+
+/// What a draft would change, line by line.
+fn changes(tx: &mut Tx<'_>, before: Option<BodyId>, draft: Option<&Draft>) -> Result<Vec<String>> {
+    let (Some(before), Some(new)) = (before, draft) else { return Ok(Vec::new()) };
+    let old = read_draft(tx, before)?;
+    Ok(old.map_or_else(Vec::new, |old| domain::draft::Change::between(&old, new).lines))
 }
 
 fn if_nothing(kind: ProposalKind, until: &str) -> String {
@@ -313,7 +318,7 @@ fn prompts(tx: &mut Tx<'_>, bodies: &[BodyId], draft: Option<&Draft>) -> Result<
 /// Puts the words of the bodies into an answer: title, goal, conditions, prompts, checks and
 /// subscriptions of a draft, and for a closing the reason, which is what the person confirms.
 pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer) -> Result<Value> {
-    let Answer { mut frame, draft, reason, prompts: bodies, action } = answer;
+    let Answer { mut frame, draft, before, reason, prompts: bodies, action } = answer;
     if let Some(action) = action {
         return action::with_words(tx, frame, action);
     }
@@ -323,7 +328,11 @@ pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer) -> Result<Value> {
     for schedule in frame["schedules"].as_array_mut().into_iter().flatten() {
         schedule["prompt"] = json!(told.next().unwrap_or_else(|| ERASED.to_owned()));
     }
-    match draft.as_ref().filter(|_| frame["kind"] == "new_duty") {
+    if before.is_some() {
+        frame["changes"] = json!(changes(tx, before, draft.as_ref())?);
+    }
+    let planned_by = |kind: &Value| kind == "new_duty" || kind == "change_duty";
+    match draft.as_ref().filter(|_| planned_by(&frame["kind"])) {
         Some(draft) => planned(&mut frame, draft),
         None => heard::with_words(tx, &mut frame)?,
     }

@@ -10,6 +10,7 @@ mod flood;
 mod hold;
 mod interleave;
 mod look;
+mod outcomes;
 mod outside;
 mod pause;
 mod pump;

@@ -46,6 +46,7 @@ pub async fn confirm(
     }
     let question = match card.kind.as_str() {
         "new_duty" => "Take on this duty?",
+        "change_duty" => "Change this duty?",
         "close_duty" => "Close this duty?",
         _ => "Confirm what the card says?",
     };

@@ -246,6 +246,7 @@ fn granted(text: &mut String, duty: &Duty) {
 pub fn card(card: &Proposal, times: &Times) -> String {
     let what = match card.kind.as_str() {
         "new_duty" => "Take on a duty",
+        "change_duty" => "Change a duty",
         "close_duty" => "Close a duty",
         other => other,
     };
@@ -255,6 +256,9 @@ pub fn card(card: &Proposal, times: &Times) -> String {
     // For a closing the server gives the reason here, which is what is confirmed.
     let label = if card.kind == "close_duty" { "Because " } else { "Goal    " };
     let mut text = format!("{what}: {title}\n{label} {goal}\n");
+    for line in &card.changes {
+        let _ = writeln!(text, "Changes  {}", plain(line).replace('\n', " "));
+    }
     conditions(&mut text, &card.conditions);
     for schedule in &card.schedules {
         let first = times.or_dash(schedule.first);
@@ -281,7 +285,7 @@ pub fn card(card: &Proposal, times: &Times) -> String {
     if let Some(reach) = &card.reach {
         let _ = writeln!(text, "Reach    {}", plain(reach).replace('\n', " "));
     }
-    if card.kind == "new_duty" {
+    if card.kind != "close_duty" {
         let _ = writeln!(text, "Ends     {}", ends(card.ends_at, times));
     }
     let _ = writeln!(text, "Deadline {}", times.or_dash(card.until));

@@ -456,7 +456,7 @@ pub struct Run {
 pub struct Proposal {
     /// Its id.
     pub id: String,
-    /// new_duty or close_duty.
+    /// new_duty, change_duty or close_duty.
     pub kind: String,
     /// Short name.
     pub title: String,
@@ -478,6 +478,9 @@ pub struct Proposal {
     /// The most that could ever happen without asking again.
     #[serde(default)]
     pub reach: Option<String>,
+    /// What a new version would change, in words.
+    #[serde(default)]
+    pub changes: Vec<String>,
     /// After this the duty would wake no more.
     #[serde(default)]
     pub ends_at: Option<Timestamp>,

@@ -429,7 +429,7 @@ fn an_approval_moves_on_and_is_used_once() {
         let seen = first.clone();
         assert_eq!(advance(&seen, ApprovalState::Granted, tap.clone()), Ok(true));
         (first.state, first.moved_at) = (ApprovalState::Granted, at);
-        (first.decided_by, first.device) = (tap.by, tap.device);
+        (first.decided_by, first.device, first.decided_at) = (tap.by, tap.device, Some(at));
         first.reason.clone_from(&tap.reason);
         let id = first.id;
         let get = || h.read(move |tx| store::approval::get(tx, id));

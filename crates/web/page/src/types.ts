@@ -312,9 +312,10 @@ export interface PlannedSubscription {
   words: string;
 }
 export type ProposalState = "open" | "confirmed" | "declined" | "withdrawn" | "expired";
+export type ProposalKind = "new_duty" | "change_duty" | "close_duty";
 export interface Proposal {
   id: string;
-  kind: "new_duty" | "close_duty";
+  kind: ProposalKind;
   duty: string | null;
   title: string;
   goal: string;
@@ -324,6 +325,8 @@ export interface Proposal {
   /** In words, each. */
   grants: string[];
   reach: string | null;
+  /** What a new version would change, in words, each. */
+  changes: string[];
   ends_at: Time | null;
   until: Time | null;
   if_nothing: string;

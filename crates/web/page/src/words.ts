@@ -154,6 +154,7 @@ const en = {
   } satisfies Record<RunState, string>,
 
   cardNew: (title: string) => `Start a duty: ${title}`,
+  cardChange: (title: string) => `Change a duty: ${title}`,
   cardClose: (title: string) => `End a duty: ${title}`,
   cardGoal: "What it will do",
   cardDone: "Done when",
@@ -171,12 +172,17 @@ const en = {
   ifNothing: "If you do nothing",
   whyAsked: "Why you are asked",
   whyNew: "A duty may wake up by itself, so it starts only with your consent.",
+  changes: "What changes",
+  whyChange: "What a duty asks for changes only when you say so.",
   whyClose: "A duty ends only when you say so.",
   afterwards: "Afterwards",
   afterNew: "You can stop it at any time under Duties.",
+  afterChange: "The new version is in force at once. What was sent before goes on being checked.",
   afterClose: "No more wake-ups. Its records stay.",
   startYes: "Start this duty",
   startNo: "Don't start",
+  changeYes: "Change this duty",
+  changeNo: "Leave it as it is",
   closeYes: "End this duty",
   closeNo: "Keep it running",
   details: "All details",
@@ -193,8 +199,10 @@ const en = {
     expired: "The time passed without your answer · nothing was started or ended",
   } satisfies Record<ProposalState, string>,
   confirmedNew: "You agreed · the duty is started",
+  confirmedChange: "You agreed · the duty is changed",
   confirmedClose: "You agreed · the duty is ended",
   declinedNew: "You said no · nothing was started",
+  declinedChange: "You said no · the duty is as before",
   declinedClose: "You said no · the duty goes on",
 
   demoDay: (day: number, of: number) => `Day ${day} of ${of}`,
@@ -474,6 +482,7 @@ const zh: Words = {
   },
 
   cardNew: (title) => `开始一项事务：${title}`,
+  cardChange: (title) => `更改一项事务：${title}`,
   cardClose: (title) => `结束一项事务：${title}`,
   cardGoal: "会做什么",
   cardDone: "完成条件",
@@ -491,12 +500,17 @@ const zh: Words = {
   ifNothing: "如果你不处理",
   whyAsked: "为什么问你",
   whyNew: "事务会自行唤醒，所以要你同意才会开始。",
+  changes: "改动内容",
+  whyChange: "只有你同意，事务的要求才会改变。",
   whyClose: "只有你同意，事务才会结束。",
   afterwards: "之后",
   afterNew: "随时可以在“事务”里停止。",
+  afterChange: "新版本立即生效。之前已发出的继续核对。",
   afterClose: "不再唤醒。记录会保留。",
   startYes: "开始这项事务",
   startNo: "不开始",
+  changeYes: "更改这项事务",
+  changeNo: "保持不变",
   closeYes: "结束这项事务",
   closeNo: "继续进行",
   details: "全部细节",
@@ -513,8 +527,10 @@ const zh: Words = {
     expired: "期限已过，未收到你的决定 · 没有开始或结束任何事务",
   },
   confirmedNew: "你已同意 · 事务已开始",
+  confirmedChange: "你已同意 · 事务已更改",
   confirmedClose: "你已同意 · 事务已结束",
   declinedNew: "你已否决 · 没有开始",
+  declinedChange: "你已否决 · 事务不变",
   declinedClose: "你已否决 · 事务继续",
 
   demoDay: (day, of) => `第 ${day} 天，共 ${of} 天`,
@@ -664,24 +680,6 @@ export function entryStateWords(entry: Entry, words: Words): string {
   return entry.kind === "user"
     ? stateWords(words.user, entry.state as UserState)
     : stateWords(words.agentStates, entry.state as AgentState);
-}
-
-export function proposalEndWords(
-  kind: "new_duty" | "close_duty",
-  state: ProposalState,
-  words: Words,
-): string {
-  const opens = kind === "new_duty";
-  switch (state) {
-    case "open":
-    case "withdrawn":
-    case "expired":
-      return words.proposalStates[state];
-    case "confirmed":
-      return opens ? words.confirmedNew : words.confirmedClose;
-    case "declined":
-      return opens ? words.declinedNew : words.declinedClose;
-  }
 }
 
 /** The operation with its price or its receiver, as title and button name it. */

@@ -58,6 +58,7 @@ const proposal = (id: string, more: Partial<Proposal> = {}): Proposal => ({
   subscriptions: [],
   grants: [],
   reach: null,
+  changes: [],
   ends_at: null,
   until: null,
   if_nothing: "",

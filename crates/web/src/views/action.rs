@@ -44,10 +44,8 @@ pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result
     let until = counts.map(|approval| approval.until_at).or(action.expires_at);
     // Expiry is a comparison with the clock; the stage only records it.
     let over = [until, action.expires_at].into_iter().flatten().any(|at| at <= seen.now);
-    let state = match action.state {
-        ActionState::AwaitingApproval if over => ActionState::Expired,
-        state => state,
-    };
+    let asks = action.state == ActionState::AwaitingApproval;
+    let state = if asks && over { ActionState::Expired } else { action.state };
     let user = store::owner::principal(tx, seen.owner.id, PrincipalKind::User)?.id;
     let by = |approval: &Approval| {
         let who = approval.decided_by?;

@@ -39,6 +39,7 @@ fn a_card_shows_what_is_confirmed_and_what_happens_otherwise() {
             "prompt": "Look at the feed.", "run_missed": "once", "check": null}],
         "subscriptions": [], "grants": [],
         "reach": "At most 25 wake-ups, until Thursday 2026-12-24 18:00",
+        "changes": [],
         "ends_at": "2026-12-24T17:00:00.000000Z",
         "until": "2026-12-01T08:00:00.000000Z",
         "if_nothing": "Nothing starts. The question ends on Tuesday 2026-12-01 09:00.",

@@ -6,16 +6,16 @@ import { decide } from "../actions.js";
 import { langOf, leftWords, whenWords } from "../clock.js";
 import * as s from "../state.js";
 import type { Proposal } from "../types.js";
-import { heardWords, planLines, proposalEndWords, wholeAmounts } from "../words.js";
+import { decisionWords, proposalEndWords } from "../words-cards.js";
+import { heardWords, planLines, wholeAmounts } from "../words.js";
 import { useGuard } from "./guard.js";
 import { AskIcon, CheckIcon, CrossIcon } from "./icons.js";
 
 export function Card({ proposal }: { proposal: Proposal }) {
   const words = s.words.value;
-  const opens = proposal.kind === "new_duty";
   const open = proposal.state === "open";
   const note = s.decisions.value.get(proposal.id)?.note ?? null;
-  const title = opens ? words.cardNew(proposal.title) : words.cardClose(proposal.title);
+  const title = decisionWords(proposal.kind, words).title(proposal.title);
   return (
     <article class={`card ${open ? "open" : "settled"}`} aria-label={title}>
       <p class={`tag tag-${proposal.state}`}>
@@ -59,9 +59,16 @@ function deadlineWords(until: string | null): string {
 
 function Terms({ proposal }: { proposal: Proposal }) {
   const words = s.words.value;
-  const opens = proposal.kind === "new_duty";
+  const opens = proposal.kind !== "close_duty";
+  const said = decisionWords(proposal.kind, words);
   return (
     <dl class="terms">
+      {proposal.changes.length > 0 && <dt>{words.changes}</dt>}
+      {proposal.changes.map((line) => (
+        <dd key={line} lang={langOf(line)}>
+          {wholeAmounts(line)}
+        </dd>
+      ))}
       <dt>{opens ? words.cardGoal : words.goal}</dt>
       <dd lang={langOf(proposal.goal)}>{proposal.goal}</dd>
       {proposal.schedules.length > 0 && <dt>{words.cardPlan}</dt>}
@@ -107,13 +114,13 @@ function Terms({ proposal }: { proposal: Proposal }) {
         </dd>
       ))}
       <dt>{words.whyAsked}</dt>
-      <dd>{opens ? words.whyNew : words.whyClose}</dd>
+      <dd>{said.why}</dd>
       <dt>{words.cardUntil}</dt>
       <dd>{deadlineWords(proposal.until)}</dd>
       <dt>{words.ifNothing}</dt>
       <dd lang={langOf(proposal.if_nothing)}>{proposal.if_nothing}</dd>
       <dt>{words.afterwards}</dt>
-      <dd>{opens ? words.afterNew : words.afterClose}</dd>
+      <dd>{said.after}</dd>
     </dl>
   );
 }
@@ -153,7 +160,7 @@ function Buttons({ proposal }: { proposal: Proposal }) {
   const guard = useGuard(`${proposal.id} ${proposal.digest}`);
   const decision = s.decisions.value.get(proposal.id);
   const busy = decision?.busy ?? false;
-  const opens = proposal.kind === "new_duty";
+  const said = decisionWords(proposal.kind, words);
   const tap = (yes: boolean) =>
     guard.button(() => {
       if (!busy) void decide(proposal, yes);
@@ -162,10 +169,10 @@ function Buttons({ proposal }: { proposal: Proposal }) {
     <div class="decide" ref={guard.bar}>
       <div class="buttons">
         <button type="button" class="outline" aria-disabled={busy} {...tap(false)}>
-          {opens ? words.startNo : words.closeNo}
+          {said.no}
         </button>
         <button type="button" class="effect" aria-disabled={busy} {...tap(true)}>
-          {opens ? words.startYes : words.closeYes}
+          {said.yes}
         </button>
       </div>
       <p class={decision?.note ? "note warn" : "note"} role="status">
