@@ -75,10 +75,50 @@ impl Tail {
         }
         text.push_str("New:\n");
         for input in &self.inputs {
-            let late = input.late.as_ref().map(|l| format!(" [late: {l}]")).unwrap_or_default();
-            text.push_str(&format!("- {}{late}: {}\n", input.heading, fenced(&input.text)));
+            text.push_str(&input.line());
         }
         Message::User(text).to_block()
+    }
+
+    /// The tokens of its block.
+    pub fn tokens(&self, zone: &TimeZone, zone_name: &str) -> u64 {
+        self.to_block(zone, zone_name).tokens
+    }
+}
+
+impl Input {
+    fn line(&self) -> String {
+        let late = self.late.as_ref().map(|l| format!(" [late: {l}]")).unwrap_or_default();
+        format!("- {}{late}: {}\n", self.heading, fenced(&self.text))
+    }
+
+    /// The tokens that it adds to a tail at most.
+    pub fn tokens(&self) -> u64 {
+        Message::User(self.line()).to_block().tokens
+    }
+
+    /// The longest beginning of its text with which it adds no more than so many tokens, with a note of what
+    /// is missing (CTX-14). At worst the note alone.
+    pub fn fit(self, tokens_max: u64) -> Input {
+        if self.tokens() <= tokens_max {
+            return self;
+        }
+        let whole = self.text.len();
+        let cut = |bytes: usize| {
+            let kept = &self.text[..self.text.floor_char_boundary(bytes)];
+            let text = format!("{kept} … (cut to fit the context; {whole} bytes in all)");
+            Input { heading: self.heading.clone(), text, late: self.late.clone() }
+        };
+        let (mut fits, mut over) = (0, whole);
+        while over - fits > 1 {
+            let middle = fits.midpoint(over);
+            if cut(middle).tokens() <= tokens_max {
+                fits = middle;
+            } else {
+                over = middle;
+            }
+        }
+        cut(fits)
     }
 }
 
@@ -126,6 +166,21 @@ mod tests {
              New:\n- schedule s1 of duty d1 \"Price watch\" is due \
              [late: it was due Monday 2027-03-01 07:00]: Look at the feed\n"
         );
+    }
+
+    #[test]
+    fn an_input_that_is_too_large_is_cut_to_what_fits() {
+        let input = |text: &str| Input { heading: "a file".into(), text: text.into(), late: None };
+        assert_eq!(input("short").fit(100), input("short"));
+        for text in ["看".repeat(500), "x\n".repeat(900), "a".repeat(3_000), "🙂".repeat(400)] {
+            let whole = input(&text);
+            let cut = whole.clone().fit(200);
+            assert!((190..=200).contains(&cut.tokens()), "{} of {}", cut.tokens(), whole.tokens());
+            let note = format!(" … (cut to fit the context; {} bytes in all)", text.len());
+            assert!(text.starts_with(cut.text.strip_suffix(&note).unwrap()));
+        }
+        let least = input(&"a".repeat(99)).fit(0);
+        assert_eq!(least.text, " … (cut to fit the context; 99 bytes in all)");
     }
 
     #[test]

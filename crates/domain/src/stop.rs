@@ -13,6 +13,7 @@
 mod chinese;
 mod english;
 mod fold;
+mod look_alike;
 
 /// What [`stop_check`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,6 +16,10 @@ const EVERYDAY: &str = include_str!("stop/everyday.txt");
 /// What someone says who wants it another day, and the shortest ways to say no.
 const PUT_OFF: &str = include_str!("stop/put_off.txt");
 
+/// Harmless words that only overlap with a stop ("停电邮推送" is no power cut, "stop sign-up mails" no road sign),
+/// and the other way round.
+const OVERLAPS: &str = include_str!("stop/overlaps.txt");
+
 /// What a set came to: stops caught and missed, clear messages let through and held.
 #[derive(Debug, Default)]
 struct Score {
@@ -92,6 +96,71 @@ fn whoever_puts_it_off_or_says_a_bare_no_is_heard() {
     check("put off", PUT_OFF, 0);
 }
 
+#[test]
+fn a_harmless_word_that_only_overlaps_hides_no_stop() {
+    check("overlaps", OVERLAPS, 3);
+}
+
+/// Letters that only look like the ones of a stop.
+#[test]
+fn look_alikes_are_read_as_what_they_look_like() {
+    let shifted = |text: &str, upper: u32, lower: u32| -> String {
+        let shift = |c: char| match c {
+            'a'..='z' => char::from_u32(u32::from(c) - u32::from('a') + lower).unwrap(),
+            'A'..='Z' => char::from_u32(u32::from(c) - u32::from('A') + upper).unwrap(),
+            c => c,
+        };
+        text.chars().map(shift).collect()
+    };
+    let mut worn = Vec::new();
+    for text in ["stop", "STOP", "wait", "Pause", "cancel", "abort", "freeze", "halt now"] {
+        // Mathematical bold, script bold, fraktur bold, double-struck, sans-serif, monospace; circled.
+        for (upper, lower) in [
+            (0x1D400, 0x1D41A),
+            (0x1D4D0, 0x1D4EA),
+            (0x1D56C, 0x1D586),
+            (0x1D5A0, 0x1D5BA),
+            (0x1D670, 0x1D68A),
+            (0x24B6, 0x24D0),
+            (0xFF21, 0xFF41),
+        ] {
+            worn.push(shifted(text, upper, lower));
+        }
+        let upper = text.to_uppercase();
+        // In circles and squares, black on white and white on black, and as a flag's letters.
+        for first in [0x1F110, 0x1F130, 0x1F150, 0x1F170, 0x1F1E6] {
+            worn.push(shifted(&upper, first, first));
+        }
+    }
+    worn.extend(
+        [
+            "ѕtор",
+            "ѕтор",
+            "ЅТОР",
+            "stοp",
+            "ѕtοр",
+            "ΡAUSE",
+            "РАUSЕ",
+            "саnсеl",
+            "ѡаіt",
+            "һаӏt",
+            "ᴡᴀɪᴛ",
+        ]
+        .map(str::to_owned),
+    );
+    worn.extend(
+        ["ꜱᴛᴏᴘ", "ˢᵗᵒᵖ", "⒮⒯⒪⒫", "ℎ𝑎𝑙𝑡", "ℋ𝒶ℓ𝓉", "ẁàìť", "ŝṱôṕ", "⽌", "\u{F967}"]
+            .map(str::to_owned),
+    );
+    let missed: Vec<&String> =
+        worn.iter().filter(|text| stop_check(text) == StopCheck::Clear).collect();
+    assert_eq!(missed, Vec::<&String>::new());
+    for harmless in ["Москва", "спасибо", "Αθήνα", "𝐡𝐞𝐥𝐥𝐨", "café", "ⓗⓘ"]
+    {
+        assert_eq!(stop_check(harmless), StopCheck::Clear, "{harmless}");
+    }
+}
+
 /// A way to write the same message.
 type Dress = dyn Fn(&str) -> String;
 
@@ -114,7 +183,7 @@ fn a_stop_stays_one_in_capitals_full_width_quotes_and_with_blanks() {
         ("bold", &|text| format!("**{text}**!!!")),
         ("with a face", &|text| format!("🙏 {text} 🙏")),
     ];
-    for set in [LABELLED, HELD_OUT, EVERYDAY, PUT_OFF] {
+    for set in [LABELLED, HELD_OUT, EVERYDAY, PUT_OFF, OVERLAPS] {
         for (_, text) in sentences(set).filter(|(is_stop, _)| *is_stop) {
             for (name, dress) in &dressed {
                 let worn = dress(text);
@@ -129,7 +198,7 @@ fn a_stop_stays_one_in_capitals_full_width_quotes_and_with_blanks() {
 fn a_stop_is_heard_beside_every_harmless_sentence() {
     let stops = ["stop", "Wait!", "don't", "停", "先别订", "取消吧"];
     let mut hidden = Vec::new();
-    for set in [LABELLED, HELD_OUT, EVERYDAY] {
+    for set in [LABELLED, HELD_OUT, EVERYDAY, OVERLAPS] {
         for (_, text) in sentences(set).filter(|(is_stop, _)| !*is_stop) {
             for stop in stops {
                 for both in

@@ -46,14 +46,50 @@ fn prefix(cx: &Context, tx: &mut Tx<'_>, owner: &Owner, focus: &Focus) -> Result
     Ok(agent::prefix(&profile, &cx.world.tools(), terms.as_ref()))
 }
 
-/// What history may hold: the window less prefix, tools and the longest answer.
-fn history_budget(cx: &Context, prefix: &Prefix) -> u64 {
-    let model = cx.model.context_tokens() / 5 * 4;
-    let fixed = prefix.block.tokens + agent::definitions().tokens + u64::from(cx.max_output_tokens);
-    cx.limits.window_tokens.min(model).saturating_sub(fixed)
+/// Where the next run begins to read, and how much it may take in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// The prefix.
+    pub digest: base::Digest,
+    /// The first run of the history window.
+    pub window_start: i64,
+    /// Tokens that the tail may have, so that the request fits and room is left for the run's steps.
+    pub tail_max: u64,
 }
 
-/// Prefix and window of the session's next run. A change is recorded with its cause (CTX-05).
+/// How the model's context is shared out beside what is fixed: prefix, tools and the longest answer.
+struct Shares {
+    /// Tokens that are free for history, tail and steps.
+    free: u64,
+    /// Of these, what history may hold.
+    history: u64,
+}
+
+/// A tail may have so many tokens even where that leaves less than its half for the run's steps.
+const TAIL_TOKENS_MIN: u64 = 1_000;
+
+impl Shares {
+    /// `least`: the tokens of the smallest tail that takes anything in. History gives way to it, and to as
+    /// much again for the run's steps, but a tail that takes more than half of all is cut (CTX-14).
+    fn new(cx: &Context, prefix: &Prefix, least: u64) -> Shares {
+        let (context, limits) = (cx.model.context_tokens(), &cx.limits);
+        let fixed =
+            prefix.block.tokens + agent::definitions().tokens + u64::from(cx.max_output_tokens);
+        let free = context.saturating_sub(fixed);
+        let window = limits.window_tokens.min(context / 5 * 4).saturating_sub(fixed);
+        Shares { free, history: window.min(free - 2 * least.min(free / 2)) }
+    }
+
+    /// What the tail may have beside so much history: half of what is left. A run that has used up its
+    /// tokens before it asks would ask nothing, so it may not begin with more than half of those either.
+    fn tail(&self, cx: &Context, held: u64) -> u64 {
+        let left = self.free.saturating_sub(held);
+        (left / 2).max(left.min(TAIL_TOKENS_MIN)).min(cx.limits.run_tokens / 2)
+    }
+}
+
+/// Prefix and window of the session's next run, and the share of its tail, of which `least` tokens are
+/// needed to take anything in. A change is recorded with its cause (CTX-05).
 pub(crate) fn settle_prefix(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
@@ -61,10 +97,28 @@ pub(crate) fn settle_prefix(
     session: &Session,
     focus: &Focus,
     run_n: i64,
-) -> Result<(base::Digest, i64)> {
+    least: u64,
+) -> Result<Settled> {
     let prefix = prefix(cx, tx, owner, focus)?;
     let sizes = run::sizes(tx, session.id, session.window_start, run_n)?;
-    let start = agent::window_start(&sizes, session.window_start, history_budget(cx, &prefix));
+    let shares = Shares::new(cx, &prefix, least);
+    let start = agent::window_start(&sizes, session.window_start, shares.history);
+    let held = sizes.iter().filter(|(n, _)| *n >= start).map(|(_, tokens)| tokens).sum();
+    let digest = prefix.block.digest;
+    let tail_max = shares.tail(cx, held);
+    record_prefix(cx, tx, session, prefix, start, run_n)?;
+    Ok(Settled { digest, window_start: start, tail_max })
+}
+
+/// Records a prefix and a window that are not those of the last run.
+fn record_prefix(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    session: &Session,
+    prefix: Prefix,
+    start: i64,
+    run_n: i64,
+) -> Result<()> {
     let mut causes = Vec::new();
     let last = store::session::last_prefix(tx, session.id)?;
     match &last {
@@ -82,7 +136,7 @@ pub(crate) fn settle_prefix(
     }
     let digest = prefix.block.digest;
     if causes.is_empty() && last.as_ref().is_some_and(|last| last.digest == digest) {
-        return Ok((digest, start));
+        return Ok(());
     }
     if causes.is_empty() {
         // A defect by CTX-05, kept visible instead of hidden.
@@ -107,19 +161,27 @@ pub(crate) fn settle_prefix(
         cause: causes.join(", "),
         at: tx.now(),
     };
-    store::session::change_prefix(tx, session.id, body, &change)?;
-    Ok((digest, start))
+    store::session::change_prefix(tx, session.id, body, &change)
 }
 
-/// The tail of a new run, and the lowest trust of what is in it.
-pub(crate) fn tail(
+/// The tail of a run that begins, before it is known how much of it fits.
+pub(crate) struct Scene {
+    zone: jiff::tz::TimeZone,
+    zone_name: String,
+    tail: Tail,
+    /// What waits, in order, each with its trust.
+    waiting: Vec<(Input, Trust)>,
+}
+
+/// Where things stand and what waits: all that a new run could begin with.
+pub(crate) fn scene(
     tx: &mut OwnerTx<'_, '_>,
     owner: &Owner,
     session: &Session,
     focus: &Focus,
     items: &[&WorkItem],
     text_max: usize,
-) -> Result<(Block, Trust, bool)> {
+) -> Result<Scene> {
     let zone = zone(&owner.zone).map_err(|e| StoreError::Corrupt(e.to_string()))?;
     let duties = match focus {
         Some((duty, _)) => vec![note(tx, duty, &zone)?],
@@ -130,19 +192,59 @@ pub(crate) fn tail(
             .collect::<Result<_>>()?,
     };
     let (changes, control) = (changes(tx, session)?, control(tx, owner, &zone)?);
-    let (mut inputs, mut trust, mut any_late) = (Vec::new(), Trust::User, false);
+    let mut waiting = Vec::new();
     for item in items {
         let event = store::event::get(tx, item.event)?;
         let text = cut(store::event::body_text(tx, event.body)?, text_max);
         let heading = heading(tx, session, &event)?;
         let late =
             event.late.then(|| "it comes after its time because I was not running".to_owned());
-        any_late |= event.late;
-        trust = trust.min(event.trust);
-        inputs.push(Input { heading, text, late });
+        waiting.push((Input { heading, text, late }, event.trust));
     }
-    let tail = Tail { now: tx.now(), control, duties, changes, inputs };
-    Ok((tail.to_block(&zone, &owner.zone), trust, any_late))
+    let tail = Tail { now: tx.now(), control, duties, changes, inputs: Vec::new() };
+    Ok(Scene { zone, zone_name: owner.zone.clone(), tail, waiting })
+}
+
+impl Scene {
+    fn tokens(&self) -> u64 {
+        self.tail.tokens(&self.zone, &self.zone_name)
+    }
+
+    /// The tokens of the smallest tail that takes anything in.
+    pub(crate) fn least(&self) -> u64 {
+        self.tokens() + self.waiting.first().map_or(0, |(input, _)| input.tokens())
+    }
+
+    /// The tail with as much of what waits as fits into so many tokens, the lowest trust of what is in it,
+    /// and how many items it took. The first is always taken, cut if it must be; the rest waits on.
+    pub(crate) fn begin(mut self, tokens_max: u64) -> (Block, Trust, usize) {
+        self.shorten(tokens_max / 2);
+        let (mut left, mut trust) = (tokens_max.saturating_sub(self.tokens()), Trust::User);
+        for (input, of) in std::mem::take(&mut self.waiting) {
+            let needed = input.tokens();
+            if needed > left && !self.tail.inputs.is_empty() {
+                break;
+            }
+            trust = trust.min(of);
+            self.tail.inputs.push(input.fit(left));
+            left = left.saturating_sub(needed);
+        }
+        let taken = self.tail.inputs.len();
+        (self.tail.to_block(&self.zone, &self.zone_name), trust, taken)
+    }
+
+    /// Leaves out the last duties where all of them together take too much.
+    fn shorten(&mut self, tokens_max: u64) {
+        let mut hidden = 0;
+        while self.tokens() > tokens_max && self.tail.duties.pop().is_some() {
+            hidden += 1;
+        }
+        if hidden > 0 {
+            self.tail.control.push(format!(
+                "{hidden} more duties do not fit in here: read_records with what=duties lists them"
+            ));
+        }
+    }
 }
 
 /// What an input is and whence, without its text.

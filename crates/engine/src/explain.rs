@@ -235,9 +235,8 @@ fn decision(tx: &mut Tx<'_>, action: &Action) -> Result<Option<Decision>> {
     let of_call = |step: &&store::run::Step| step.call_id.as_deref() == Some(&action.call_id);
     let Some(called) = steps.iter().find(of_call) else { return Ok(None) };
     // The answer that called stands before the call's own result.
-    let answer = steps
-        .iter()
-        .rfind(|step| step.kind == store::run::StepKind::Model && step.n < called.n);
+    let answer =
+        steps.iter().rfind(|step| step.kind == store::run::StepKind::Model && step.n < called.n);
     Ok(answer.map(|step| Decision {
         run: action.run,
         step: step.n,

@@ -246,15 +246,9 @@ async fn hire(cx: &Context, crew: &Arc<Crew>, hints: &Arc<Hints>) -> Result<bool
     let now = cx.clock.now();
     let limit = cx.limits.workers as i64 * 2 + 2;
     let merged = now.minus_ms(cx.limits.merge_ms);
-    let (found, stopped) = cx
-        .store
-        .read(move |tx| {
-            let found = store::session::claimable(tx, now, now, merged, limit)?;
-            Ok((found, store::hold::is_stopped(tx)?))
-        })
-        .await?;
-    // While the operator has stopped everything, only a person who speaks is answered.
-    for claimable in found.into_iter().filter(|claimable| claimable.person || !stopped) {
+    let claimable =
+        move |tx: &mut store::Tx<'_>| store::session::claimable(tx, now, now, merged, limit);
+    for claimable in cx.store.read(claimable).await? {
         let room = cx.limits.workers + usize::from(claimable.person);
         {
             let mut held = crew.held();

@@ -1,11 +1,11 @@
 //! Reconciler: finds out what became of what was sent, by the operation's own id (ADM-22..24, ADM-33, ADM-36).
 //!
 //! It only looks, so it goes on while everything is paused. What it cannot settle in time it puts before
-//! the person; nothing here sends anything again.
+//! the person, as it does with what turns up after it was settled; nothing here sends anything again.
 
 use std::time::Duration;
 
-use base::{ActionId, OwnerId};
+use base::{ActionId, OwnerId, Timestamp};
 use domain::effect::{Finding, Settled, Sight, reconcile};
 use domain::state::{ActionState, AttemptState};
 use domain::words::{self, Notice};
@@ -160,7 +160,7 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, look: &Look, sight: Sight)
     match reconcile(&seen, &sight, tx.now()) {
         Finding::Again => Ok(()),
         Finding::Confirmed => {
-            action.due_at = None;
+            action.due_at = once_more(cx, &action, tx.now());
             store::action::put(tx, &action, action.state, None)
         }
         Finding::Effective { receipt } => effective(cx, tx, &mut action, receipt),
@@ -169,13 +169,21 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, look: &Look, sight: Sight)
             action.state = ActionState::Blocked;
             action.reason = Some(why);
             action.authority = Some("outside".into());
-            (action.not_before, action.due_at) = (None, None);
+            (action.not_before, action.due_at) = (None, once_more(cx, &action, tx.now()));
             store::action::put(tx, &action, was, None)?;
             end(tx, &action, AttemptState::Blocked)?;
             settled(cx, tx, &action)
         }
         Finding::Contradiction { why } => contradicted(cx, tx, &mut action, &why),
     }
+}
+
+/// When what did not happen is looked at again: a vendor may do late what it promised to do no more, and the
+/// person has to know (ADM-23). Each time it is twice as old, until the reconcile deadline.
+fn once_more(cx: &Context, action: &Action, now: Timestamp) -> Option<Timestamp> {
+    let sent = action.sent_at?;
+    let age_ms = u64::try_from(now.since(sent).as_millis()).unwrap_or(u64::MAX);
+    (age_ms < cx.limits.reconcile_ms).then(|| now.plus_ms(age_ms.max(cx.limits.retry_ms)))
 }
 
 /// Evidence: accepted, if it was not yet, and in force.

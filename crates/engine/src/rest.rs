@@ -42,11 +42,14 @@ fn state(tx: &mut Tx<'_>, now: Timestamp) -> Result<Rest> {
         store::wait::next_due(tx)?,
         store::work_item::next_attribution(tx)?,
         store::source::next_look(tx)?,
+        store::action::next_due(tx)?,
     ];
     match due.into_iter().flatten().min() {
         // What is due is work under way, whoever else is waited for.
         Some(at) if at <= now => Ok(Rest::Busy),
-        _ if store::proposal::open_count(tx)? > 0 => Ok(Rest::Person),
+        _ if store::proposal::open_count(tx)? > 0 || store::action::asking_count(tx)? > 0 => {
+            Ok(Rest::Person)
+        }
         Some(at) => Ok(Rest::Until(at)),
         None => Ok(Rest::Quiet),
     }

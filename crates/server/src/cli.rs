@@ -11,7 +11,9 @@ use clap::{Args, Parser, Subcommand};
 use domain::event::Dial;
 
 pub use action::ActionCommand;
-pub use world::{HoldCommand, NewSourceArgs, SourceCommand, SourceKind, Turn, WorldCommand};
+pub use world::{
+    AuditCommand, HoldCommand, NewSourceArgs, SourceCommand, SourceKind, Turn, WorldCommand,
+};
 
 const CODES: &str = "Exit codes: 0 ok, 1 error, 2 wrong usage, 3 server not reachable, \
 4 refused or in conflict.\n
@@ -492,6 +494,9 @@ mod tests {
             "source remove",
             "events",
             "trace",
+            "explain",
+            "audit",
+            "audit verify",
             "observed",
             "doctor",
             "demo",

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::cli::{HoldCommand, NewSourceArgs, SourceCommand, SourceKind, Turn, WorldCommand};
+use crate::cli::{
+    AuditCommand, HoldCommand, NewSourceArgs, SourceCommand, SourceKind, Turn, WorldCommand,
+};
 use crate::client::sources::{self, NewSource};
 use crate::client::{self, Client, ClientError, Screen, Settle};
 use crate::repeat;
@@ -45,6 +47,12 @@ pub async fn dispatch(
             client::events(client, args.before.as_deref(), args.last, screen).await
         }
         WorldCommand::Trace(args) => client::trace(client, &args.event.to_string(), screen).await,
+        WorldCommand::Explain(args) => {
+            client::explain(client, &args.action.to_string(), screen).await
+        }
+        WorldCommand::Audit { command: AuditCommand::Verify(_) } => {
+            client::verify_audit(client, screen).await
+        }
         WorldCommand::Observed(args) => client::observed(client, args.last, screen).await,
     }
 }

@@ -16,38 +16,12 @@ import re
 import sys
 from datetime import datetime, timedelta, timezone
 
+import effects  # noqa: F401  registers its rules
+from history import RULES, History, rule
+
 MINUTE = 60_000_000
 OUTSIDE = ("webhook", "file", "feed_entry", "page_changed")
 DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-
-
-class History:
-    """One history, sorted into what happened and what was on record at the end."""
-
-    def __init__(self):
-        self.lines = []
-        self.rows = {}
-
-    def add(self, line):
-        if line["t"] == "row":
-            self.rows.setdefault(line["noun"], []).append(line)
-        else:
-            self.lines.append(line)
-
-    def said(self, *kinds):
-        return [line for line in self.lines if line["t"] in kinds]
-
-    def all(self, noun):
-        return self.rows.get(noun, [])
-
-
-RULES = []
-
-
-def rule(function):
-    """Registers a rule: a generator of texts, one for each breach."""
-    RULES.append(function)
-    return function
 
 
 @rule

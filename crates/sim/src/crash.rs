@@ -88,8 +88,13 @@ pub fn one(
     faults: bool,
     postgres: Option<String>,
 ) -> (Option<Ran>, Option<Failure>) {
-    let failure =
-        |what: String| Failure { story: story.name, seed, crash_at: crash_at.to_vec(), what };
+    let variant = story.hotel.map(|case| format!("{case}: ")).unwrap_or_default();
+    let failure = |what: String| Failure {
+        story: story.name,
+        seed,
+        crash_at: crash_at.to_vec(),
+        what: format!("{variant}{what}"),
+    };
     let scratch = match Scratch::new() {
         Ok(scratch) => scratch,
         Err(error) => return (None, Some(failure(error.to_string()))),

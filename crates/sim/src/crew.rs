@@ -93,7 +93,10 @@ impl Sim<'_> {
                 let outside = match &plan {
                     tools::Plan::Cleared(wish) => Some(wish.tool.clone()),
                     tools::Plan::Schema(name) => Some(format!("schema of {name}")),
-                    tools::Plan::Read(_) | tools::Plan::Record(_) | tools::Plan::Answer(_) => None,
+                    tools::Plan::Read(_)
+                    | tools::Plan::Record(_)
+                    | tools::Plan::Answer(_)
+                    | tools::Plan::Act(..) => None,
                 };
                 if let Some(name) = &outside {
                     self.outside("before a read")?;

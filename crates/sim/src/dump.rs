@@ -2,16 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use base::{Id, OwnerId, SessionId, Timestamp};
+use base::{ActionId, Digest, Id, OwnerId, SessionId, Timestamp};
+use domain::effect::{Content, Sight};
 use domain::event::Class;
 use domain::state::{
     CheckState, DutyState, HoldState, MessageState, ProposalState, RunState, ScheduleState,
     WaitState, WorkItemState,
 };
 use serde_json::{Value, json};
+use store::action::Action;
+use store::approval::Approval;
+use store::attempt::Attempt;
 use store::check::CheckRun;
 use store::duty::Duty;
 use store::event::Event;
+use store::grant::Grant;
 use store::hold::{Hold, Pause};
 use store::link::{Attribution, Link};
 use store::message::{Message, MessageKind};
@@ -25,6 +30,8 @@ use store::wait::Wait;
 use store::work_item::WorkItem;
 use store::{Result, Tx};
 use uuid::Uuid;
+
+use crate::world::HotelEnd;
 
 /// Everything of one owner, oldest change first.
 #[derive(Debug, Clone, Default)]
@@ -65,8 +72,41 @@ pub struct Records {
     pub holds: Vec<Hold>,
     /// Pauses.
     pub pauses: Vec<Pause>,
+    /// What the user allowed in advance.
+    pub grants: Vec<Grant>,
+    /// Intended effects, oldest first.
+    pub actions: Vec<Effect>,
+    /// The first and the last change of each record.
+    pub changes: BTreeMap<Uuid, (i64, i64)>,
     /// Events that belonged to nothing and were noted.
     pub noted: Vec<store::proactive::Proactive>,
+}
+
+/// An intended effect with everything on its path.
+#[derive(Debug, Clone)]
+pub struct Effect {
+    /// The action.
+    pub action: Action,
+    /// What was frozen, if its bytes can be read.
+    pub content: Option<Content>,
+    /// The digest of those bytes.
+    pub bytes: Digest,
+    /// Who released it, oldest first.
+    pub approvals: Vec<Approval>,
+    /// What was sent, in order.
+    pub attempts: Vec<Attempt>,
+}
+
+fn effect(tx: &mut Tx<'_>, id: ActionId) -> Result<Effect> {
+    let action = store::action::get(tx, id)?;
+    let bytes = store::event::body(tx, action.content)?.unwrap_or_default();
+    Ok(Effect {
+        content: Content::read(&bytes).ok(),
+        bytes: Digest::of(&bytes),
+        approvals: store::approval::of_action(tx, id)?,
+        attempts: store::attempt::of_action(tx, id)?,
+        action,
+    })
 }
 
 /// Reads everything of an owner.
@@ -82,6 +122,8 @@ pub fn read(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Records> {
         if records.seqs.last() != Some(&change.seq) {
             records.seqs.push(change.seq);
         }
+        let first = records.changes.get(&change.record).map_or(change.seq, |(first, _)| *first);
+        records.changes.insert(change.record, (first, change.seq));
         if seen.insert((change.noun.clone(), change.record), ()).is_none() {
             one(tx, &mut records, owner, &change.noun, change.record)?;
         }
@@ -156,6 +198,7 @@ fn one(tx: &mut Tx<'_>, records: &mut Records, owner: OwnerId, noun: &str, id: U
             let text = store::event::body_text(tx, message.body)?;
             records.messages.push((message, text));
         }
+        "action" => records.actions.push(effect(tx, Id::from_uuid(id))?),
         "hold" => records.holds.push(store::hold::get(tx, Id::from_uuid(id))?),
         "pause" => records.pauses.push(store::hold::get_pause(tx, Id::from_uuid(id))?),
         "wait" => records.waits.push(store::wait::get(tx, Id::from_uuid(id))?),
@@ -167,6 +210,7 @@ fn one(tx: &mut Tx<'_>, records: &mut Records, owner: OwnerId, noun: &str, id: U
                 checks.reverse();
                 records.checks.extend(checks);
             }
+            records.grants.extend(store::grant::of_duty(tx, duty.id)?);
             session(tx, records, duty.session)?;
             records.duties.push((duty, schedules));
         }
@@ -285,8 +329,19 @@ impl Records {
                 "noun": "pause", "id": pause.id, "duty": pause.duty, "state": pause.state,
                 "placed_by": pause.placed_by, "lifted_by": pause.lifted_by,
                 "created": pause.created_at.micros(), "moved": pause.moved_at.micros(),
+                "seqs": self.seqs_of(pause.id.uuid()),
             })
         }));
+        lines.extend(self.grants.iter().map(|grant| {
+            json!({
+                "noun": "grant", "id": grant.id, "duty": grant.duty, "tool": grant.tool,
+                "state": grant.state, "times": grant.times, "each": grant.each_minor,
+                "total": grant.total_minor, "reserved": grant.reserved_count,
+                "reserved_minor": grant.reserved_minor, "spent": grant.spent_count,
+                "spent_minor": grant.spent_minor, "confirmed_by": grant.confirmed_by,
+            })
+        }));
+        lines.extend(self.actions.iter().flat_map(|effect| self.effect_lines(effect)));
         lines.extend(
             self.noted
                 .iter()
@@ -294,6 +349,74 @@ impl Records {
         );
         lines
     }
+}
+
+impl Records {
+    /// The numbers of the first and the last change of a record.
+    pub fn seqs_of(&self, record: Uuid) -> Option<(i64, i64)> {
+        self.changes.get(&record).copied()
+    }
+
+    fn effect_lines(&self, effect: &Effect) -> Vec<Value> {
+        let action = &effect.action;
+        let arguments = effect.content.as_ref().map(|content| content.call(None, ""));
+        let mut lines = vec![json!({
+            "noun": "action", "id": action.id, "duty": action.duty, "tool": action.tool,
+            "session": action.session, "state": action.state, "digest": action.digest,
+            "bytes": effect.bytes, "arguments": arguments, "errand": action.errand,
+            "tier": action.tier.map(|tier| tier.word()), "reason": action.reason,
+            "approval": action.approval, "draws_on": action.draws_on, "minor": action.minor,
+            "receipt": action.receipt, "authority": action.authority,
+            "contradicted": action.contradicted, "escalated": micros(action.escalated_at),
+            "sent": micros(action.sent_at), "created": action.created_at.micros(),
+            "due": micros(action.due_at), "run": action.run, "call": action.call_id,
+        })];
+        lines.extend(effect.approvals.iter().map(|a| {
+            json!({
+                "noun": "approval", "id": a.id, "action": a.action, "digest": a.digest,
+                "state": a.state, "by": a.decided_by, "device": a.device, "grant": a.rests_on,
+                "until": a.until_at.micros(), "seqs": self.seqs_of(a.id.uuid()),
+            })
+        }));
+        lines.extend(effect.attempts.iter().map(|a| {
+            json!({
+                "noun": "attempt", "id": a.id, "action": a.action, "n": a.n,
+                "operation": a.operation_id, "state": a.state, "receipt": a.receipt,
+                "send_by": a.send_by.micros(), "created": a.created_at.micros(),
+                "seqs": self.seqs_of(a.id.uuid()),
+            })
+        }));
+        lines
+    }
+}
+
+/// What the vendor of a story came to, as lines of the history.
+pub fn hotel_lines(end: &HotelEnd) -> Vec<Value> {
+    let mut lines: Vec<Value> = Vec::new();
+    lines.extend(end.bookings.iter().map(|b| {
+        json!({
+            "noun": "booking", "number": b.confirmation_number, "operation": b.client_ref,
+            "quote": b.quote.id, "guest": b.guest, "made": b.made_at.micros(),
+            "cancelled_by": b.cancelled_by, "forgotten": b.forgotten,
+        })
+    }));
+    lines.extend(end.reached.iter().map(|r| {
+        json!({
+            "noun": "reached", "operation": r.operation, "arguments": r.arguments,
+            "when": r.at.micros(),
+        })
+    }));
+    lines.extend(end.looked.iter().map(|l| {
+        let (receipt, ended) = match &l.sight {
+            Sight::Found { receipt, ended } => (Some(receipt), *ended),
+            Sight::Absent | Sight::Unreadable(_) => (None, false),
+        };
+        json!({
+            "noun": "looked", "operation": l.operation, "receipt": receipt, "ended": ended,
+            "exists": l.exists, "when": l.at.micros(),
+        })
+    }));
+    lines
 }
 
 /// A JSON list that stands in a column of text.
@@ -354,7 +477,7 @@ fn message_line(message: &Message, text: &str) -> Value {
     json!({
         "noun": "message", "id": message.id, "kind": message.kind.word(), "run": message.run,
         "call": message.call_id, "state": message.state, "late": message.late, "text": text,
-        "duty": message.duty, "proposal": message.proposal,
+        "duty": message.duty, "proposal": message.proposal, "action": message.action,
     })
 }
 

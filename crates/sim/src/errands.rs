@@ -1,11 +1,13 @@
-//! Errands of the stages that ask somebody outside: the watcher's look, the attribution's question and
-//! the checker's read, each in half steps. Anything may happen between performing and recording.
+//! Errands of the stages that ask somebody outside: the watcher's look, the attribution's question, the
+//! checker's read and those of the path of an effect, each in half steps. Anything may happen between performing and recording.
 
-use base::{Clock as _, OwnerId, Timestamp};
-use engine::world::{Look, Read};
-use engine::{Context, attribution, checker, watcher};
+use base::{AttemptId, Clock as _, OwnerId, Timestamp};
+use domain::effect::Sight;
+use engine::world::{Acted, Look, Read};
+use engine::{Context, attribution, checker, dispatcher, reconciler, review, watcher};
 use model::{Answer, ModelError};
 use serde_json::json;
+use store::Permit;
 use store::source::Source;
 
 use crate::sim::{Crash, Sim, now};
@@ -19,10 +21,15 @@ pub(crate) struct Errand {
     pub(crate) ready_at: Timestamp,
 }
 
-enum Home {
+pub(crate) enum Home {
     Looked(Box<Source>, Result<Look, String>),
     Asked(attribution::Question, Result<Answer, ModelError>),
     Checked(checker::Look, Result<Read, String>),
+    Reviewed(review::Review, Result<Answer, ModelError>),
+    /// On its way out: nothing has left yet.
+    Permitted(Box<Permit>),
+    Acted(AttemptId, Acted),
+    Sought(reconciler::Look, Sight),
 }
 
 impl Errand {
@@ -34,6 +41,15 @@ impl Errand {
     }
     pub(crate) fn is_check(&self) -> bool {
         matches!(self.home, Home::Checked(..))
+    }
+    pub(crate) fn is_review(&self) -> bool {
+        matches!(self.home, Home::Reviewed(..))
+    }
+    pub(crate) fn is_sending(&self) -> bool {
+        matches!(self.home, Home::Permitted(_) | Home::Acted(..))
+    }
+    pub(crate) fn is_look_up(&self) -> bool {
+        matches!(self.home, Home::Sought(..))
     }
 }
 
@@ -107,7 +123,7 @@ impl Sim<'_> {
     }
 
     /// What was brought home; a fault may lose it on the way or keep it for long.
-    fn bring(&mut self, owner: OwnerId, home: Home) {
+    pub(crate) fn bring(&mut self, owner: OwnerId, home: Home) {
         if self.fault(12) {
             self.note("lost", json!({"what": "an errand"}));
             return;
@@ -137,6 +153,20 @@ impl Sim<'_> {
             Home::Checked(look, read) => {
                 let write = cx.write(owner, move |cx, tx| checker::record(cx, tx, &look, read));
                 ("checker", now(write))
+            }
+            Home::Permitted(permit) => return self.act(cx, owner, *permit),
+            Home::Reviewed(review, answer) => {
+                let write = cx.write(owner, move |cx, tx| review::record(cx, tx, &review, answer));
+                ("review", now(write))
+            }
+            Home::Acted(attempt, acted) => {
+                let write =
+                    cx.write(owner, move |cx, tx| dispatcher::record(cx, tx, attempt, acted));
+                ("dispatcher", now(write))
+            }
+            Home::Sought(look, sight) => {
+                let write = cx.write(owner, move |cx, tx| reconciler::record(cx, tx, &look, sight));
+                ("reconciler", now(write))
             }
         };
         self.outcome(stage, recorded)

@@ -7,7 +7,12 @@ use serde_json::Value;
 
 use crate::crash::Scratch;
 
-const JUDGE: &str = include_str!("../judge/judge.py");
+/// Its files, by name; the first is the one that is started.
+const JUDGE: [(&str, &str); 3] = [
+    ("judge.py", include_str!("../judge/judge.py")),
+    ("history.py", include_str!("../judge/history.py")),
+    ("effects.py", include_str!("../judge/effects.py")),
+];
 
 /// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]
@@ -26,8 +31,10 @@ pub enum JudgeError {
 /// When Python is missing or the answer is no JSON.
 pub fn file(history: &Path) -> Result<Value, JudgeError> {
     let scratch = Scratch::new()?;
-    let program = scratch.path().join("judge.py");
-    std::fs::write(&program, JUDGE)?;
+    for (name, text) in JUDGE {
+        std::fs::write(scratch.path().join(name), text)?;
+    }
+    let program = scratch.path().join(JUDGE[0].0);
     let output = Command::new("python3").arg(&program).arg(history).output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(said.trim()).map_err(|_| {

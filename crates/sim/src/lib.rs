@@ -12,9 +12,11 @@ pub mod points;
 pub mod sim;
 pub mod stories;
 pub mod story;
+pub mod world;
 
 mod crew;
 mod errands;
+mod idle;
+mod path;
 mod person;
 mod senders;
-mod world;

@@ -3,6 +3,8 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, bail};
 use base::{Clock as _, SystemClock, Timestamp};
@@ -98,12 +100,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Crash { story, seed } => {
             let mut fine = true;
             for story in chosen(&story)? {
-                let mut histories = String::new();
-                let tally = crash::every_point(&story, seed, |n, of, ran, _| {
-                    histories.push_str(&ran.history.text());
-                    out.progress(&format!("{}: {n} of {of} points", story.name));
-                });
-                fine &= out.tally(story.name, &tally, &judge::text(&histories)?)?;
+                fine &= crash(&mut out, story.name, seed)?;
             }
             fine
         }
@@ -155,14 +152,80 @@ fn run(
     Ok(fine)
 }
 
+/// What all crash points of some variants of a story came to.
+#[derive(Default)]
+struct Crashed {
+    tally: Tally,
+    points: u64,
+    /// The first verdict that does not hold, or else the last one.
+    verdict: Value,
+}
+
+impl Crashed {
+    fn add(&mut self, tally: Tally, points: u64, verdict: Value) {
+        self.points += points;
+        self.tally.runs += tally.runs;
+        self.tally.crashes += tally.crashes;
+        self.tally.failures.extend(tally.failures);
+        if self.verdict.is_null() || judge::held(&self.verdict) {
+            self.verdict = verdict;
+        }
+    }
+}
+
+/// All crash points of all variants of a story, each variant judged by itself, on all processors.
+fn crash(out: &mut Out, name: &'static str, seed: u64) -> anyhow::Result<bool> {
+    let (began, json) = (SystemClock.now(), out.json);
+    let variants = stories::variants(name);
+    let (next, all) = (AtomicUsize::new(0), Mutex::new(Crashed::default()));
+    let work = || -> anyhow::Result<()> {
+        let mut out = Out { json, said_at: began };
+        while let Some(story) = variants.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (mut histories, mut points) = (String::new(), 0);
+            let tally = crash::every_point(story, seed, |point, of, ran, _| {
+                histories.push_str(&ran.history.text());
+                points = of;
+                let n = next.load(Ordering::Relaxed).min(variants.len());
+                let variant = format!("variant {n} of {}", variants.len());
+                out.progress(&format!("{name}: {variant}, {point} of {of} points"));
+            });
+            let verdict = if histories.is_empty() { Value::Null } else { judge::text(&histories)? };
+            all.lock().unwrap_or_else(PoisonError::into_inner).add(tally, points, verdict);
+        }
+        Ok(())
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let started: Vec<_> = (0..threads.min(variants.len())).map(|_| scope.spawn(work)).collect();
+        let joined = started.into_iter().map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(anyhow::anyhow!("a thread of the crash runs panicked")))
+        });
+        joined.collect::<anyhow::Result<Vec<()>>>()
+    })?;
+    let Crashed { tally, points, verdict } =
+        all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let seconds = SystemClock.now().since(began).as_secs_f64();
+    let words = format!("{name:10} {} variants, {points} points, {seconds:.1} s", variants.len());
+    out.line(
+        &words,
+        || json!({"story": name, "variants": variants.len(), "points": points, "seconds": seconds}),
+    )?;
+    Ok(out.tally(name, &tally, &verdict)?)
+}
+
 fn soak(out: &mut Out, story: &str, from: u64, seeds: u64) -> anyhow::Result<bool> {
     let mut fine = true;
     for story in chosen(story)? {
         let (mut tally, mut histories) = (Tally::default(), String::new());
         let (peaceful, _) = crash::one(&story, from, &[], false, None);
         let points = peaceful.map_or(0, |ran| ran.points);
-        for seed in from..from.saturating_add(seeds) {
-            let (ran, failure) = crash::soak_one(&story, seed, points);
+        let variants = stories::variants(story.name);
+        // Where there are many variants, each seed plays another one.
+        let seeded = (from..from.saturating_add(seeds)).zip(variants.iter().cycle());
+        for (seed, story) in seeded {
+            let (ran, failure) = crash::soak_one(story, seed, points);
             tally.add(ran, failure, |ran, _| histories.push_str(&ran.history.text()));
             out.progress(&format!("{}: {} of {seeds} seeds", story.name, tally.runs));
         }

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use base::{Clock as _, DutyId, HoldId, MessageId, PauseId, ProposalId, SourceId, Timestamp};
-use domain::state::ProposalState;
-use engine::control::{self, Changed, Decided, NewSource};
+use base::{
+    ActionId, Clock as _, DutyId, HoldId, MessageId, PauseId, ProposalId, SourceId, Timestamp,
+};
+use domain::state::{ActionState, ProposalState};
+use engine::control::{self, Changed, Decided, NewSource, Statement};
 use engine::intake::{self, Receipt};
 use engine::{Context, delivery};
 use serde_json::json;
@@ -24,6 +26,30 @@ const LOOK_MS: u64 = 400;
 const MINDED_MS: u64 = 60_000;
 /// Milliseconds between two looks at a polled source.
 const LOOK_EVERY_MS: u64 = 3_600_000;
+
+/// Milliseconds after which the person has found out what nobody else could.
+const FOUND_OUT_MS: u64 = 600_000;
+
+/// How far an action has come; whatever ended it passed everything.
+const fn far(state: ActionState) -> usize {
+    match state {
+        ActionState::Proposed => 0,
+        ActionState::AwaitingApproval => 1,
+        ActionState::Authorized => 2,
+        ActionState::Admitted => 3,
+        ActionState::Dispatched => 4,
+        ActionState::Unknown
+        | ActionState::Accepted
+        | ActionState::Blocked
+        | ActionState::Effective
+        | ActionState::Denied
+        | ActionState::Expired
+        | ActionState::Superseded
+        | ActionState::Withdrawn
+        | ActionState::Cancelled
+        | ActionState::Abandoned => 5,
+    }
+}
 
 /// A message on its way to the server.
 struct Letter {
@@ -51,6 +77,10 @@ pub struct Person {
     paused: Option<(PauseId, Timestamp)>,
     ran: Option<Timestamp>,
     duty_ran: Option<Timestamp>,
+    /// Since when an action had come this far.
+    came: [Option<Timestamp>; 6],
+    /// An action that the person is asked about, and when they know what became of it.
+    asked: Option<(ActionId, Timestamp)>,
 }
 
 impl Person {
@@ -69,6 +99,14 @@ impl Person {
             paused: None,
             ran: None,
             duty_ran: None,
+            came: [None; 6],
+            asked: None,
+        }
+    }
+
+    pub(crate) fn sees_action(&mut self, state: ActionState, at: Timestamp) {
+        for came in self.came.iter_mut().take(far(state) + 1) {
+            came.get_or_insert(at);
         }
     }
 
@@ -105,6 +143,10 @@ impl Person {
             When::Runs(ms) => self.ran.map(|seen| seen.plus_ms(*ms)),
             When::Paused(ms) => self.paused.map(|(_, seen)| seen.plus_ms(*ms)),
             When::Held(ms) => self.held.map(|(_, seen)| seen.plus_ms(*ms)),
+            When::Action(state, ms) => {
+                let came = self.came.get(far(*state)).copied().flatten();
+                came.map(|came| came.plus_ms(*ms))
+            }
         };
         due.map(|due| due.max(self.not_before))
     }
@@ -115,7 +157,9 @@ impl Person {
 
     /// When the person or the device has something to do next.
     pub(crate) fn next(&self) -> Option<Timestamp> {
-        self.letters.iter().map(|letter| letter.due).chain(self.due()).chain(self.looks_at).min()
+        let letters = self.letters.iter().map(|letter| letter.due);
+        let asked = self.asked.map(|(_, at)| at);
+        letters.chain(self.due()).chain(self.looks_at).chain(asked).min()
     }
 
     /// Does one thing that is due.
@@ -131,6 +175,9 @@ impl Person {
         if self.due().is_some_and(|due| due <= at) {
             self.not_before = at.plus_ms(RETRY_MS);
             return self.next_act(sim);
+        }
+        if let Some((id, _)) = self.asked.filter(|(_, knows)| *knows <= at) {
+            return self.state(sim, id);
         }
         self.looks_at = None;
         self.look(sim)
@@ -199,8 +246,12 @@ impl Person {
                 return sim.restart(ms).map_err(Crash::Failed);
             }
             Act::Deliver(parcel) => sim.send_parcel(parcel),
-            Act::Confirm | Act::Decline => self.decide(sim, act)?,
+            Act::Confirm => self.decide(sim, true)?,
+            Act::Decline => self.decide(sim, false)?,
             Act::Stop | Act::Resume => self.change(sim, act)?,
+            Act::Approve => self.tap(sim, "approve")?,
+            Act::Deny => self.tap(sim, "deny")?,
+            Act::Withdraw => self.tap(sim, "withdraw")?,
             Act::Source(kind, name) => self.add_source(sim, kind, name)?,
             Act::Pause => self.hold(sim, "pause")?,
             Act::Lift => self.hold(sim, "lift")?,
@@ -214,24 +265,15 @@ impl Person {
         Ok(())
     }
 
-    fn decide(&mut self, sim: &mut Sim<'_>, act: Act) -> std::result::Result<(), Crash> {
+    fn decide(&mut self, sim: &mut Sim<'_>, confirm: bool) -> std::result::Result<(), Crash> {
         let Some((id, _)) = self.card else { return Ok(()) };
         let device = self.device.clone();
         let decided = self.write(sim, "decide", move |cx, tx| {
             let owner = tx.owner();
             let shown = store::proposal::get(tx, owner, id)?.digest;
-            match act {
-                Act::Confirm => control::confirm(cx, tx, &device, id, shown),
-                Act::Decline
-                | Act::Send(_)
-                | Act::Stop
-                | Act::Resume
-                | Act::Pause
-                | Act::Lift
-                | Act::Release
-                | Act::Source(..)
-                | Act::Deliver(_)
-                | Act::Down(_) => control::decline(cx, tx, &device, id),
+            match confirm {
+                true => control::confirm(cx, tx, &device, id, shown),
+                false => control::decline(cx, tx, &device, id),
             }
         })?;
         self.card = None;
@@ -241,6 +283,44 @@ impl Person {
             Decided::Conflict(text) => text,
         };
         sim.note("decide", json!({"proposal": id, "came": word}));
+        Ok(())
+    }
+
+    /// The person's word on the newest action: on exactly what its card shows.
+    fn tap(&mut self, sim: &mut Sim<'_>, what: &'static str) -> std::result::Result<(), Crash> {
+        let (cx, owner) = (sim.cx(), sim.owner);
+        let shown = now(cx.store.read(move |tx| store::action::all(tx, owner, 1)));
+        let Some(shown) = sim.outcome("look", shown)?.pop() else { return Ok(()) };
+        let (device, id, digest) = (self.device.clone(), shown.id, shown.digest);
+        // Noted before it is made: its answer may get lost.
+        sim.note("tap", json!({"what": what, "action": id, "digest": digest}));
+        let changed = self.write(sim, "tap", move |cx, tx| match what {
+            "approve" => control::approve(tx, &device, id, digest),
+            "deny" => control::deny(cx, tx, &device, id, None),
+            _ => control::withdraw(cx, tx, &device, id),
+        })?;
+        let said = match changed {
+            Changed::Done => None,
+            Changed::Conflict(why) => Some(why),
+        };
+        sim.note("tapped", json!({"what": what, "action": id, "conflict": said}));
+        Ok(())
+    }
+
+    /// Asked what became of an action, the person says what is true.
+    fn state(&mut self, sim: &mut Sim<'_>, id: ActionId) -> std::result::Result<(), Crash> {
+        let (cx, at) = (sim.cx(), sim.clock.now());
+        self.asked = Some((id, at.plus_ms(RETRY_MS)));
+        let attempts = now(cx.store.read(move |tx| store::attempt::of_action(tx, id)));
+        let attempts = sim.outcome("look", attempts)?;
+        let happened = sim.world.vendor.as_ref().is_some_and(|vendor| {
+            attempts.iter().any(|attempt| vendor.in_force(&attempt.operation_id, at))
+        });
+        let statement = if happened { Statement::Happened } else { Statement::DidNot };
+        sim.note("state", json!({"action": id, "happened": happened}));
+        let device = self.device.clone();
+        self.write(sim, "state", move |cx, tx| control::state(cx, tx, &device, id, statement))?;
+        self.asked = None;
         Ok(())
     }
 
@@ -311,10 +391,19 @@ impl Person {
             let chat = store::message::chat_before(tx, owner, i64::MAX, 60)?;
             let holds = store::hold::placed(tx, owner)?;
             let pauses = store::hold::pauses(tx, owner)?;
-            Ok((chat, store::proposal::all(tx, owner, 20)?, holds, pauses))
+            let actions = store::action::all(tx, owner, 20)?;
+            let proposals = store::proposal::all(tx, owner, 20)?;
+            Ok((chat, proposals, (holds, pauses), actions))
         }));
-        let (chat, proposals, holds, pauses) = sim.outcome("look", found)?;
+        let (chat, proposals, (holds, pauses), actions) = sim.outcome("look", found)?;
         let at = sim.clock.now();
+        let unclear = |action: &&store::action::Action| {
+            action.state == ActionState::Unknown && action.escalated_at.is_some()
+        };
+        match (actions.iter().find(unclear), self.asked) {
+            (Some(action), Some((id, _))) if action.id == id => {}
+            (action, _) => self.asked = action.map(|a| (a.id, at.plus_ms(FOUND_OUT_MS))),
+        }
         match (pauses.first(), self.paused) {
             (Some(pause), Some((id, _))) if pause.id == id => {}
             (pause, _) => self.paused = pause.map(|pause| (pause.id, at)),

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use base::{Clock as _, Id as _, IdSource, Incarnation, Limits, MicroUsd, OwnerId, Timestamp};
-use domain::state::Alarm;
-use engine::rest::Rest;
-use engine::{Context, delivery, rest, router, setup, sweeper, timer};
+use engine::{Context, delivery, router, setup, sweeper, timer};
 use model::{ChatModel, Prices, Script, ScriptedModel};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
@@ -98,6 +96,10 @@ enum Step {
     Watcher,
     Attribution,
     Checker,
+    Review,
+    Admission,
+    Dispatcher,
+    Reconciler,
     Claim,
     Worker(usize),
     Renew(usize),
@@ -116,10 +118,14 @@ pub(crate) struct Dirty {
     pub(crate) watcher: bool,
     pub(crate) attribution: bool,
     pub(crate) checker: bool,
+    pub(crate) review: bool,
+    pub(crate) admission: bool,
+    pub(crate) dispatcher: bool,
+    pub(crate) reconciler: bool,
     pub(crate) claim: bool,
 }
 
-const ALL_DIRTY: Dirty = Dirty {
+pub(crate) const ALL_DIRTY: Dirty = Dirty {
     router: true,
     timer: true,
     delivery: true,
@@ -127,6 +133,10 @@ const ALL_DIRTY: Dirty = Dirty {
     watcher: true,
     attribution: true,
     checker: true,
+    review: true,
+    admission: true,
+    dispatcher: true,
+    reconciler: true,
     claim: true,
 };
 
@@ -155,23 +165,23 @@ pub struct Sim<'s> {
     pub(crate) dirty: Dirty,
     pub(crate) asks: u64,
     pub(crate) opened: u32,
-    opened_at: Timestamp,
+    pub(crate) opened_at: Timestamp,
     pub(crate) crashes: u32,
     pub(crate) faults_left: u32,
     /// Workers that may die by a fault: fewer than make an item look like poison.
     pub(crate) deaths_left: u32,
     pub(crate) flaked: bool,
     pub(crate) signals: Option<Signals>,
+    /// Commits that were noted.
+    seqs_seen: u64,
+    /// Nobody has looked since the store was opened.
+    just_opened: bool,
 }
 
 pub(crate) type Signals = tokio::sync::broadcast::Receiver<store::Signal>;
 
 const TURNS_MAX: u64 = 60_000;
 const FAULTS_MAX: u32 = 8;
-/// How far time moves while a lease that nobody uses runs out.
-const BUSY_MS: u64 = 5_000;
-/// How many milliseconds after its time the sweeper's tick finds what lasts too long.
-const TICK_MS: u64 = 50;
 /// From how many milliseconds on a stage's errand is overtaken by another.
 const OVERTAKEN_MS: u64 = 10_000;
 
@@ -262,12 +272,16 @@ impl<'s> Sim<'s> {
             deaths_left: if story.deadly.is_none() { 2 } else { 0 },
             flaked: false,
             signals: None,
+            seqs_seen: 0,
+            just_opened: false,
             plan,
         };
-        sim.note(
-            "begin",
-            json!({"story": story.name, "seed": sim.plan.seed, "utc_offset_s": 28_800}),
-        );
+        let mut begin = json!({"story": story.name, "seed": sim.plan.seed, "utc_offset_s": 28_800});
+        if let Some(case) = story.hotel {
+            begin["variant"] = json!(case.to_string());
+            begin["keeps"] = json!(case.keeps_promises());
+        }
+        sim.note("begin", begin);
         while let Err(crash) = sim.set_up() {
             match crash {
                 Crash::Point => sim.close(2_000)?,
@@ -326,6 +340,7 @@ impl<'s> Sim<'s> {
             world: self.world.clone(),
         });
         self.opened_at = self.clock.now();
+        self.just_opened = true;
         self.note("open", json!({"incarnation": incarnation}));
         Ok(())
     }
@@ -402,6 +417,7 @@ impl<'s> Sim<'s> {
         for seq in &seqs {
             self.note("commit", json!({"seq": seq}));
         }
+        self.seqs_seen += seqs.len() as u64;
         if !seqs.is_empty() {
             let Dirty { timer, sweeper, watcher, .. } = self.dirty;
             self.dirty = Dirty { timer, sweeper, watcher, ..ALL_DIRTY };
@@ -422,8 +438,15 @@ impl<'s> Sim<'s> {
         }
         let at = self.random(steps.len() as u64) as usize;
         let Some(step) = steps.get(at).copied() else { return Ok(true) };
+        if std::mem::take(&mut self.just_opened) {
+            self.see_actions()?;
+        }
+        let seen = self.seqs_seen;
         self.step(step)?;
         self.commits();
+        if self.seqs_seen != seen {
+            self.see_actions()?;
+        }
         Ok(true)
     }
 
@@ -444,6 +467,10 @@ impl<'s> Sim<'s> {
             (dirty.watcher && free(Errand::is_look), Step::Watcher),
             (dirty.attribution && free(Errand::is_question), Step::Attribution),
             (dirty.checker && free(Errand::is_check), Step::Checker),
+            (dirty.review && free(Errand::is_review), Step::Review),
+            (dirty.admission, Step::Admission),
+            (dirty.dispatcher && free(Errand::is_sending), Step::Dispatcher),
+            (dirty.reconciler && free(Errand::is_look_up), Step::Reconciler),
             (dirty.claim, Step::Claim),
         ];
         steps.extend(stages.into_iter().filter(|(dirty, _)| *dirty).map(|(_, step)| step));
@@ -488,6 +515,10 @@ impl<'s> Sim<'s> {
             Step::Watcher => self.look(&cx)?,
             Step::Attribution => self.question(&cx)?,
             Step::Checker => self.check(&cx)?,
+            Step::Review => self.review(&cx)?,
+            Step::Admission => self.admission(&cx)?,
+            Step::Dispatcher => self.dispatch(&cx)?,
+            Step::Reconciler => self.reconcile(&cx)?,
             Step::Errand(n) => self.record_errand(&cx, n)?,
             Step::Arrival(n) => self.arrive(n)?,
             Step::Claim => self.claim(&cx)?,
@@ -512,51 +543,6 @@ impl<'s> Sim<'s> {
         }
     }
 
-    /// Nobody can go: the clock moves to whatever comes next.
-    fn let_time_pass(&mut self) -> Result<bool, Crash> {
-        let at = self.clock.now();
-        let cx = self.cx();
-        let rest = now(rest::look(&cx));
-        let rest = self.outcome("rest", rest)?;
-        let due = match rest {
-            Rest::Busy => Some(at.plus_ms(BUSY_MS)),
-            Rest::Until(due) => Some(due),
-            Rest::Person | Rest::Quiet => None,
-        };
-        let alarm = self.next_alarm(&cx)?;
-        let workers = self.workers.iter().map(|worker| {
-            if worker.hangs { worker.ready_at } else { worker.ready_at.min(worker.renew_at) }
-        });
-        let person = self.person.as_ref().and_then(Person::next);
-        let errands = self.errands.iter().map(|errand| errand.ready_at);
-        let sent = self.sent.iter().map(|sent| sent.due);
-        let next = workers.chain(errands).chain(sent).chain(due).chain(alarm).chain(person).min();
-        let end = self.story.start.plus_ms(self.story.end_ms);
-        match next {
-            Some(next) if next <= end => {
-                // Never back, and a little after the instant, as real timers are.
-                self.clock.set(next.max(at));
-                self.dirty = ALL_DIRTY;
-                Ok(true)
-            }
-            Some(_) | None => Ok(false),
-        }
-    }
-
-    /// When the sweeper's tick finds the next hold that lasts too long.
-    fn next_alarm(&mut self, cx: &Context) -> Result<Option<Timestamp>, Crash> {
-        let (at, owner) = (self.clock.now(), self.owner);
-        let holds = now(cx.store.read(move |tx| store::hold::placed(tx, owner)));
-        let holds = self.outcome("rest", holds)?;
-        let custody = domain::state::CUSTODY.iter().find(|custody| custody.table == "hold");
-        let Some(Alarm::AfterMs(ms)) = custody.map(|custody| custody.alarm) else {
-            return Ok(None);
-        };
-        // A process that has just come back gives its stages that long too.
-        let since = holds.iter().map(|hold| hold.created_at.max(self.opened_at));
-        Ok(since.map(|since| since.plus_ms(ms + TICK_MS)).filter(|due| *due > at).min())
-    }
-
     fn finish(mut self) -> Result<Ran, SimError> {
         let cx = self.cx();
         let owner = self.owner;
@@ -573,12 +559,18 @@ impl<'s> Sim<'s> {
         for line in records.lines() {
             self.note("row", line);
         }
+        // What is under way at the vendor still happens.
+        let end = self.clock.now().max(self.story.start.plus_ms(self.story.end_ms));
+        let hotel = self.world.vendor.as_ref().map(|vendor| vendor.end(end));
+        for line in hotel.iter().flat_map(dump::hotel_lines) {
+            self.note("row", line);
+        }
         self.note("end", json!({}));
         let faults = self.plan.faults;
         let rough = self.crashes > 0 || faults;
         Ok(Ran {
             history: self.history,
-            outcome: Outcome { records, rough, faults },
+            outcome: Outcome { records, rough, faults, hotel },
             points: self.points.passed(),
             crashes: self.crashes,
         })

@@ -1,5 +1,6 @@
 //! The stories, each with its oracle.
 
+mod hotel;
 mod outside;
 
 use base::Timestamp;
@@ -21,7 +22,15 @@ pub fn all() -> Vec<Story> {
     let mut all =
         vec![watch(), days(), burst(), waits(), outages(), down(), ends(), poison(), stop()];
     all.extend(outside::all());
+    all.extend(hotel::all());
     all
+}
+
+/// All variants of a story: most have one, those with a hotel many.
+pub fn variants(name: &str) -> Vec<Story> {
+    let hotel = hotel::variants().into_iter().filter(|story| story.name == name);
+    let plain = all().into_iter().filter(|story| story.name == name && story.hotel.is_none());
+    plain.chain(hotel).collect()
 }
 
 /// A story without anything in it.
@@ -38,6 +47,7 @@ fn plain(name: &'static str, about: &'static str, script: &'static str) -> Story
         small_outages: Vec::new(),
         board: Vec::new(),
         entries: Vec::new(),
+        hotel: None,
         deadly: None,
         check: |_| Ok(()),
     }

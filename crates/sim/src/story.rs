@@ -1,11 +1,16 @@
 //! What a story is: a script for the model, what the person does and when, and what must come of it.
 
+use std::fmt;
+
 use base::Timestamp;
+use domain::state::ActionState;
 use engine::world::Found;
 use model::ModelError;
 use store::source::SourceKind;
+use testkit::hotel::{Fault, Tool};
 
 use crate::dump::Records;
+use crate::world::HotelEnd;
 
 /// When the person does the next thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +29,49 @@ pub enum When {
     Paused(u64),
     /// So many milliseconds after a hold was seen that a person must settle.
     Held(u64),
+    /// So many milliseconds after an action was in this state, or had passed it: the person happens to act
+    /// then, whatever their device shows.
+    Action(ActionState, u64),
+}
+
+/// What the person does about a booking in a variant of the stories with a hotel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Play {
+    /// Nothing.
+    None,
+    /// Pauses everything before admission, and lifts it later.
+    PauseBefore,
+    /// Pauses everything between admission and attempt.
+    PauseBetween,
+    /// Pauses everything after the attempt.
+    PauseAfter,
+    /// Says stop between admission and attempt; the hold becomes a pause.
+    StopMessage,
+    /// Says something harmless then; the hold is released.
+    Harmless,
+    /// Takes the action back between admission and attempt.
+    Withdraw,
+    /// Stops the duty then.
+    StopDuty,
+    /// Nothing; the agent tries again with another offer when it hears that nothing happened.
+    Again,
+    /// Releases it on its card.
+    Approve,
+    /// Releases it when the time is over.
+    ApproveLate,
+    /// Releases it while everything is paused, and again once that is lifted.
+    ApprovePaused,
+    /// Refuses it on its card.
+    Deny,
+}
+
+/// A variant of the stories with a hotel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    /// How the vendor goes wrong, on the first call of a tool.
+    pub fault: Option<(Tool, Fault)>,
+    /// What the person does.
+    pub play: Play,
 }
 
 /// Something that the outside sends, and sends again until it is acknowledged.
@@ -76,6 +124,22 @@ impl Entry {
     }
 }
 
+impl Case {
+    /// Whether the vendor keeps the promises of its manifest.
+    pub fn keeps_promises(&self) -> bool {
+        self.fault.is_none_or(|(_, fault)| fault.keeps_promises())
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.fault {
+            Some((tool, fault)) => write!(f, "{fault:?} on {} × {:?}", tool.as_str(), self.play),
+            None => write!(f, "honest × {:?}", self.play),
+        }
+    }
+}
+
 /// What the person, or the power supply, does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
@@ -95,6 +159,12 @@ pub enum Act {
     Lift,
     /// Says by a tap that the oldest hold that waits for a person is no stop.
     Release,
+    /// Releases the newest action with what its card shows.
+    Approve,
+    /// Refuses the newest action.
+    Deny,
+    /// Takes the newest action back.
+    Withdraw,
     /// Adds a way in: its kind and its name, which is its configuration too.
     Source(SourceKind, &'static str),
     /// Somebody outside sends something.
@@ -123,6 +193,8 @@ pub struct Outcome {
     pub rough: bool,
     /// Whether it was faults, with their late messages and hanging workers.
     pub faults: bool,
+    /// What the hotel came to, where there is one.
+    pub hotel: Option<HotelEnd>,
 }
 
 /// A story.
@@ -151,6 +223,8 @@ pub struct Story {
     pub board: Vec<(u64, &'static str)>,
     /// What polled sources show.
     pub entries: Vec<Entry>,
+    /// The hotel in it, if there is one.
+    pub hotel: Option<Case>,
     /// A worker that takes in a text with this word dies.
     pub deadly: Option<&'static str>,
     /// Whether the outcome is as it must be.

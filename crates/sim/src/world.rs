@@ -1,14 +1,21 @@
-//! A world to read: the price feed, a notice board that a story writes on, polled sources, and one tool
-//! that takes its time. It may lie: repeat what it said, or break off in the middle.
+//! The world: the price feed, a notice board that a story writes on, polled sources, one tool that takes its
+//! time, and in some stories a hotel. It may lie: repeat what it said, or break off in the middle.
+
+mod hotel;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base::{Clock as _, Timestamp};
-use engine::world::{Call, Found, Health, Level, Look, Need, Read, Slow, World};
+use base::{Clock, Timestamp};
+use domain::effect::{Observation, Sight, Spec};
+use engine::world::{Acted, Call, Found, Health, Intended, Level, Look, Need, Read, Slow, World};
 use serde_json::{Map, Value};
+use store::Permit;
 use testkit::clock::FakeClock;
 use testkit::price_feed::PriceFeed;
+
+pub(crate) use hotel::Vendor;
+pub use hotel::{HotelEnd, Looked, Reached};
 
 use crate::story::{Entry, Story};
 
@@ -31,6 +38,8 @@ pub struct SimWorld {
     /// Answers at once and never awaits.
     feed: Mutex<PriceFeed>,
     lie: Mutex<Option<Lie>>,
+    /// In the stories that have one.
+    pub(crate) vendor: Option<Vendor>,
 }
 
 /// The tool whose answer takes [`SLOW_MS`].
@@ -52,6 +61,7 @@ impl SimWorld {
             entries: story.entries.clone(),
             feed: Mutex::default(),
             lie: Mutex::default(),
+            vendor: story.hotel.map(Vendor::new),
         }
     }
 
@@ -87,12 +97,16 @@ impl SimWorld {
 
 impl World for SimWorld {
     fn tools(&self) -> Vec<String> {
-        ["feed.price", "feed.history", "feed.buy", BOARD].map(str::to_owned).to_vec()
+        let mut tools =
+            ["feed.price", "feed.history", "feed.buy", BOARD].map(str::to_owned).to_vec();
+        tools.extend(self.vendor.iter().flat_map(|_| Vendor::tools()));
+        tools
     }
 
     fn needs(&self, tool: &str, _arguments: &Map<String, Value>) -> Result<Vec<Need>, String> {
         match tool {
             "feed.price" | "feed.history" | BOARD => Ok(Vec::new()),
+            known if self.vendor.is_some() && Vendor::tool(known).is_some() => Ok(Vec::new()),
             "feed.buy" => Err("feed.buy has an effect; propose it to the person instead.".into()),
             other => Err(format!("There is no tool \"{other}\"; the names are in the prefix.")),
         }
@@ -112,6 +126,11 @@ impl World for SimWorld {
 
     fn read<'a>(&'a self, call: Call, _limit: Duration) -> Slow<'a, Read> {
         Box::pin(async move {
+            if let (Some(vendor), Some(tool)) = (&self.vendor, Vendor::tool(&call.tool)) {
+                let (text, issued) = vendor.read(tool, &call.arguments, self.clock.now());
+                let (level, provenance) = (Level::Connector, call.tool);
+                return Read { text, level, provenance, issued, health: None };
+            }
             let answer = match call.tool.strip_prefix("feed.") {
                 Some(name) => {
                     let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,6 +148,45 @@ impl World for SimWorld {
             };
             let provenance = call.tool.clone();
             Read { text, level: Level::Connector, provenance, issued: Vec::new(), health }
+        })
+    }
+
+    fn intended(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Option<Result<Intended, String>> {
+        self.vendor.as_ref().and_then(|_| Vendor::intended(tool, arguments)).map(Ok)
+    }
+
+    fn spec(&self, tool: &str) -> Option<Spec> {
+        self.vendor.as_ref().and_then(|_| hotel::spec(tool))
+    }
+
+    fn act<'a>(
+        &'a self,
+        permit: Permit,
+        clock: &'a dyn Clock,
+        _limit: Duration,
+    ) -> Slow<'a, Acted> {
+        Box::pin(async move {
+            match &self.vendor {
+                Some(vendor) => vendor.act(&permit, clock.now()),
+                None => Acted {
+                    seen: Observation::NotSent("there is no vendor".into()),
+                    answer: String::new(),
+                    issued: Vec::new(),
+                },
+            }
+        })
+    }
+
+    fn find<'a>(&'a self, tool: &'a str, op: &'a str, _limit: Duration) -> Slow<'a, Sight> {
+        Box::pin(async move {
+            match &self.vendor {
+                Some(vendor) => vendor.find(tool, op, self.clock.now()),
+                None => Sight::Unreadable("there is no vendor".into()),
+            }
         })
     }
 

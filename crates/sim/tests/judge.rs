@@ -286,3 +286,75 @@ fn a_look_that_is_not_taken_or_not_told() {
     // A slot is let go only while nobody is there.
     check("routine", "each_slot_fires_once", |lines| lines.retain(|line| line["t"] != "crash"));
 }
+
+#[test]
+fn a_request_that_no_attempt_covers() {
+    let rule = "nothing_leaves_without_its_attempt";
+    check("hotel", rule, |lines| lines.retain(|line| line["noun"] != "attempt"));
+    check("hotel", rule, |lines| {
+        find(lines, json!({"noun": "reached"}))["arguments"]["guest"] = json!("Bob");
+    });
+    check("hotel", rule, |lines| {
+        find(lines, json!({"noun": "reached"}))["when"] = json!(0);
+    });
+    check("hotel", rule, |lines| {
+        let again = find(lines, json!({"noun": "reached"})).clone();
+        lines.insert(lines.len() - 1, again);
+    });
+}
+
+#[test]
+fn an_attempt_that_nobody_released() {
+    let rule = "nothing_is_sent_unreleased";
+    check("hotel", rule, |lines| lines.retain(|line| line["noun"] != "approval"));
+    check("hotel", rule, |lines| {
+        find(lines, json!({"noun": "approval"}))["digest"] = json!("00");
+    });
+    check("hotel", rule, |lines| lines.retain(|line| line["noun"] != "grant"));
+    check("hotel", rule, |lines| {
+        find(lines, json!({"noun": "grant"}))["each"] = json!(1);
+    });
+    check("hotel_card", rule, |lines| lines.retain(|line| line["t"] != "tap"));
+    check("hotel_card", "grants_are_never_exceeded", |lines| {
+        let grant = json!({
+            "t": "row", "noun": "grant", "id": "g", "reserved": 1, "reserved_minor": 0, "spent": 0,
+            "spent_minor": 0, "times": 1, "total": 1,
+        });
+        lines.insert(lines.len() - 1, grant);
+    });
+}
+
+#[test]
+fn an_attempt_in_the_face_of_a_stop() {
+    check("hotel", "a_stop_wins_from_its_commit", |lines| {
+        let pause = json!({
+            "t": "row", "noun": "pause", "id": "p", "duty": null, "state": "active", "seqs": [1, 1],
+            "placed_by": "u", "lifted_by": null,
+        });
+        lines.insert(lines.len() - 1, pause);
+    });
+    check("hotel", "a_stop_wins_from_its_commit", |lines| {
+        let action = find(lines, json!({"noun": "action"}))["id"].clone();
+        let back = json!({
+            "t": "tapped", "at": 0, "what": "withdraw", "action": action, "conflict": null,
+        });
+        lines.insert(1, back);
+    });
+}
+
+#[test]
+fn a_booking_twice_and_one_that_is_not_there() {
+    check("hotel", "an_errand_is_done_once", |lines| {
+        let again = find(lines, json!({"noun": "booking"})).clone();
+        lines.insert(lines.len() - 1, again);
+    });
+    let rule = "in_force_is_what_was_found";
+    check("hotel", rule, |lines| lines.retain(|line| line["noun"] != "booking"));
+    check("hotel", rule, |lines| lines.retain(|line| line["noun"] != "looked"));
+    check("hotel", rule, |lines| {
+        find(lines, json!({"noun": "action"}))["state"] = json!("blocked");
+    });
+    check("hotel", rule, |lines| {
+        find(lines, json!({"noun": "action"}))["state"] = json!("unknown");
+    });
+}

@@ -4,6 +4,7 @@ use base::{ActionId, AttemptId, BodyId, Digest, Incarnation, OwnerId, Timestamp}
 use domain::effect::Content;
 use domain::state::{ActionState, AttemptState};
 
+use crate::Order;
 use crate::action::{self, Action};
 use crate::error::{Result, StoreError};
 use crate::sql::statements;
@@ -73,7 +74,7 @@ pub fn register(
     bytes: &[u8],
 ) -> Result<Registered> {
     // The recheck was asked under the operator's lock too, or this is no dispatch.
-    tx.system_stop()?;
+    tx.is_in(Order::Dispatch)?;
     if (attempt.action, attempt.owner, attempt.state)
         != (action.id, tx.owner(), AttemptState::Registered)
         || action.owner != tx.owner()

@@ -4,6 +4,7 @@ use base::{DutyId, EventId, HoldId, OwnerId, PauseId, PrincipalId, Timestamp};
 use domain::hold::Verdict;
 use domain::state::{HoldState, PauseState};
 
+use crate::Order;
 use crate::error::{Result, StoreError};
 use crate::sql::statements;
 use crate::tx::{OwnerTx, Tx};
@@ -162,6 +163,13 @@ pub fn pauses(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Vec<Pause>> {
     tx.all(&PAUSES, params![owner])
 }
 
+/// Whether nothing may run for a duty, or in the conversation, unless its person speaks: a pause covers it,
+/// or the operator has stopped everything.
+pub fn is_held_back(tx: &mut Tx<'_>, owner: OwnerId, duty: Option<DutyId>) -> Result<bool> {
+    let covers = |pause: &Pause| pause.duty.is_none() || pause.duty == duty;
+    Ok(is_stopped(tx)? || pauses(tx, owner)?.iter().any(covers))
+}
+
 /// Lifts a pause; `false` if it was lifted.
 pub fn lift(tx: &mut OwnerTx<'_, '_>, id: PauseId, by: PrincipalId) -> Result<bool> {
     let now = tx.now();
@@ -176,7 +184,7 @@ pub fn lift(tx: &mut OwnerTx<'_, '_>, id: PauseId, by: PrincipalId) -> Result<bo
 /// The operator stops everything of every owner, or lets it go on: in [`crate::Store::operate`], which holds
 /// the row. `false`: it stood so already.
 pub fn system_stop(tx: &mut OwnerTx<'_, '_>, stopped: bool) -> Result<bool> {
-    tx.system_stop()?;
+    tx.is_in(Order::Operator)?;
     Ok(tx.run(&SYSTEM_STOP, params![stopped])? == 1)
 }
 

@@ -133,13 +133,15 @@ trait EngineHandle: Send + Sync {
 
 /// Which locks a write takes, and where it stands in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+pub(crate) enum Order {
     /// The owner's.
     Usual,
     /// The owner's, before all who wait.
     First,
     /// The installation's, shared, and then the owner's.
     Admission,
+    /// The same; the only one in which an attempt may be registered.
+    Dispatch,
     /// The installation's, alone, and then the owner's, before all who wait.
     Operator,
 }
@@ -231,7 +233,7 @@ impl Store {
     {
         // Submitted here, like every other write, and not by whoever polls: the sync client may run on no
         // thread of a runtime.
-        let registered = self.submit(owner, txn, Order::Admission, work);
+        let registered = self.submit(owner, txn, Order::Dispatch, work);
         async move { Ok(registered.await?.map(Permit::of)) }
     }
 
@@ -266,11 +268,11 @@ impl Store {
             // The installation's row comes before every owner's.
             let system_stop = match order {
                 Order::Usual | Order::First => None,
-                Order::Admission => Some(hold::stop_shared(tx)?),
+                Order::Admission | Order::Dispatch => Some(hold::stop_shared(tx)?),
                 Order::Operator => Some(hold::stop_locked(tx)?),
             };
             let mut owner_tx =
-                OwnerTx::lock(tx, owner, clock.as_ref(), database_time)?.under(system_stop);
+                OwnerTx::lock(tx, owner, clock.as_ref(), database_time)?.under(order, system_stop);
             let value = work(&mut owner_tx)?;
             let witness = owner_tx.finish(txn)?;
             Ok((value, witness))

@@ -63,11 +63,25 @@ statements! { "session":
           AND (s.lease_until IS NULL OR s.lease_until <= $2)
           -- What came from outside waits for its companions of the same moment (QUE-07).
           AND (w.class <> 'external' OR w.created_at <= $4)
+          -- Under a stop only a person who speaks is answered; the rest is kept.
+          AND (w.class = 'user' OR NOT ((SELECT i.system_stop FROM installation i WHERE i.id = 1)
+            OR EXISTS (SELECT 1 FROM pause p WHERE p.owner = w.owner AND p.state = 'active'
+              AND (p.duty IS NULL
+                OR p.duty = (SELECT d.id FROM duty d WHERE d.session = w.session)))))
         GROUP BY w.owner, w.session ORDER BY rank, since, w.session LIMIT $3";
-    ABANDONED = hot "SELECT r.owner, r.session FROM run r JOIN session s ON s.id = r.session
+    // A run that has taken in a person's message goes on also under a stop, and first.
+    ABANDONED = hot "SELECT r.owner, r.session, CASE WHEN EXISTS (SELECT 1 FROM work_item w
+            WHERE w.run = r.id AND w.state = 'claimed' AND w.class = 'user')
+          THEN 0 ELSE 1 END AS rank
+        FROM run r JOIN session s ON s.id = r.session
         WHERE r.state IN ('running', 'lost', 'sleeping') AND s.not_before <= $1
           AND (s.lease_until IS NULL OR s.lease_until <= $2)
-        ORDER BY r.started_at LIMIT $3";
+          AND (EXISTS (SELECT 1 FROM work_item w
+              WHERE w.run = r.id AND w.state = 'claimed' AND w.class = 'user')
+            OR NOT ((SELECT i.system_stop FROM installation i WHERE i.id = 1)
+              OR EXISTS (SELECT 1 FROM pause p WHERE p.owner = r.owner AND p.state = 'active'
+                AND (p.duty IS NULL OR p.duty = r.duty))))
+        ORDER BY rank, r.started_at LIMIT $3";
     EXPIRED = hot "SELECT owner, id FROM session WHERE lease_until IS NOT NULL AND lease_until <= $1
         ORDER BY lease_until LIMIT $2";
     TAKE = hot "UPDATE session SET fence = fence + 1, holder = $2, lease_until = $3
@@ -115,12 +129,13 @@ pub struct Claimable {
     pub owner: OwnerId,
     /// Which.
     pub session: SessionId,
-    /// Whether a person's message waits in it.
+    /// Whether a person's message waits in it, or is in a run that was broken off.
     pub person: bool,
 }
 
 /// Sessions with work and no live lease: people first, then the longest waiting. What came from outside
-/// after `merged` does not wake anybody yet.
+/// after `merged` does not wake anybody yet. What a pause or the operator's stop covers is left out, unless
+/// a person speaks there.
 pub fn claimable(
     tx: &mut Tx<'_>,
     now: Timestamp,
@@ -136,7 +151,8 @@ pub fn claimable(
     for row in tx.rows(&ABANDONED, params![now, lease_now, limit])? {
         let session = row.get(1)?;
         if !found.iter().any(|known| known.session == session) {
-            found.push(Claimable { owner: row.get(0)?, session, person: false });
+            let rank: i64 = row.get(2)?;
+            found.push(Claimable { owner: row.get(0)?, session, person: rank == 0 });
         }
     }
     Ok(found)

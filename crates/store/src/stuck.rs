@@ -35,10 +35,36 @@ fn statement(custody: &Custody) -> Option<(Custody, Sql)> {
     // only what still waits.
     let text = format!(
         "SELECT MIN({column}) FROM {} WHERE {held}state = '{}' AND {column} <= $2
-           AND COALESCE(owner, owner) = $1",
-        custody.table, custody.state
+           AND COALESCE(owner, owner) = $1{}",
+        custody.table,
+        custody.state,
+        kept_back(custody)
     );
     Some((*custody, Sql::built("stuck", Source::Built(text))))
+}
+
+/// The operator's stop.
+const STOPPED: &str = "(SELECT i.system_stop FROM installation i WHERE i.id = 1)";
+
+/// What is not stuck but waits by somebody's word: the same that no stage takes up under a stop or a pause.
+fn kept_back(custody: &Custody) -> String {
+    let paused = |duty: &str| {
+        format!(
+            "EXISTS (SELECT 1 FROM pause p WHERE p.owner = $1 AND p.state = 'active'
+               AND (p.duty IS NULL OR p.duty = {duty}))"
+        )
+    };
+    match (custody.table, custody.state) {
+        ("work_item", "pending" | "claimed") => {
+            let duty = "(SELECT d.id FROM duty d WHERE d.session = work_item.session)";
+            format!(" AND (class = 'user' OR NOT ({STOPPED} OR {}))", paused(duty))
+        }
+        ("run", "lost") => format!(" AND NOT ({STOPPED} OR {})", paused("run.duty")),
+        ("work_item", "attributing") | ("check_run", "due") | ("action", "proposed") => {
+            format!(" AND NOT {STOPPED}")
+        }
+        _ => String::new(),
+    }
 }
 
 /// Since when the owner's oldest row of this kind is overdue; `None` if none is.

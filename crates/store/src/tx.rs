@@ -7,6 +7,7 @@ use base::{Clock, Digest, OwnerId, PrincipalId, Timestamp};
 use postgres::types::{IsNull, ToSql, Type};
 use uuid::Uuid;
 
+use crate::Order;
 use crate::change::{self, Entry};
 use crate::error::{Result, StoreError};
 use crate::owner;
@@ -168,6 +169,7 @@ pub struct OwnerTx<'t, 'c> {
     now: Timestamp,
     lease_now: Timestamp,
     head: owner::Head,
+    order: Order,
     system_stop: Option<bool>,
     changes: Vec<(&'static str, Uuid)>,
     audits: Vec<Entry>,
@@ -207,13 +209,27 @@ impl<'t, 'c> OwnerTx<'t, 'c> {
         let lease_now = if database_time { owner::database_now(tx)? } else { now };
         tx.wrote = false;
         let (changes, audits) = (Vec::new(), Vec::new());
-        Ok(OwnerTx { tx, owner, now, lease_now, head, system_stop: None, changes, audits })
+        let order = Order::Usual;
+        let system_stop = None;
+        Ok(OwnerTx { tx, owner, now, lease_now, head, order, system_stop, changes, audits })
     }
 
     /// With the operator's stop as it was read under its lock.
-    pub(crate) fn under(mut self, system_stop: Option<bool>) -> Self {
+    pub(crate) fn under(mut self, order: Order, system_stop: Option<bool>) -> Self {
+        self.order = order;
         self.system_stop = system_stop;
         self
+    }
+
+    /// Whether this is a write of that kind.
+    ///
+    /// # Errors
+    /// In any other: what is done there would not be in one order with what it must be.
+    pub(crate) fn is_in(&self, order: Order) -> Result<()> {
+        match self.order == order {
+            true => Ok(()),
+            false => Err(StoreError::Refused(format!("this belongs in a write of kind {order:?}"))),
+        }
     }
 
     /// Whether the operator has stopped everything. Only where its row is locked too: in

@@ -51,6 +51,20 @@ pub(crate) async fn list(
     Ok(Sent(app.web.cx.store.read(read).await?))
 }
 
+/// Why an action is what it is: from the person's words to the evidence.
+pub(crate) async fn explain(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Named(id): Named<ActionId>,
+) -> std::result::Result<Sent<Value>, Problem> {
+    let owner = caller.device.owner;
+    let read = move |tx: &mut Tx<'_>| engine::explain::collect(tx, owner, id);
+    let explained = app.web.cx.store.read(read).await?;
+    let shown = serde_json::to_value(explained)
+        .map_err(|error| Problem::from(store::StoreError::Corrupt(error.to_string())))?;
+    Ok(Sent(shown))
+}
+
 /// One action as it stands now, with what was sent for it.
 pub(crate) async fn one(
     State(app): State<App>,

@@ -8,6 +8,7 @@
 
 mod actions;
 mod answer;
+mod audit;
 mod auth;
 mod body;
 mod changes;

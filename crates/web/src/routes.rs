@@ -7,8 +7,8 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::{
-    App, actions, answer, auth, changes, chat, control, demo, devices, duties, events, hooks, me,
-    messages, proposals, sources, stream,
+    App, actions, answer, audit, auth, changes, chat, control, demo, devices, duties, events,
+    hooks, me, messages, proposals, sources, stream,
 };
 
 /// The methods that the API uses.
@@ -111,6 +111,8 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/v1/proposals/{id}/decline", Device, |m| on(m, proposals::decline)),
     route(Get, "/v1/actions", Device, |m| on(m, actions::list)),
     route(Get, "/v1/actions/{id}", Device, |m| on(m, actions::one)),
+    route(Get, "/v1/actions/{id}/explain", Device, |m| on(m, actions::explain)),
+    route(Get, "/v1/audit/verify", Device, |m| on(m, audit::verified)),
     route(Post, "/v1/actions/{id}/approve", Device, |m| on(m, actions::approve)),
     route(Post, "/v1/actions/{id}/deny", Device, |m| on(m, actions::deny)),
     route(Post, "/v1/actions/{id}/withdraw", Device, |m| on(m, actions::withdraw)),

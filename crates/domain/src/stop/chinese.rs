@@ -57,8 +57,19 @@ pub(super) fn simplified(c: char) -> char {
 struct Harmless {
     not_before: Vec<char>,
     text: Vec<char>,
-    not_after: Vec<char>,
+    /// Of these none may follow, or one must.
+    after: After,
 }
+
+/// What may stand right after something harmless.
+enum After {
+    NoneOf(Vec<char>),
+    OneOf(Vec<char>),
+}
+
+/// In [`Harmless::not_before`]: the beginning of the clause. In [`After::OneOf`]: its end.
+const BEGINS: char = '^';
+const ENDS: char = '$';
 
 static STOPS: LazyLock<Vec<(&'static str, Vec<char>)>> = LazyLock::new(|| {
     entries(include_str!("chinese_stops.txt"))
@@ -78,15 +89,13 @@ fn harmless(entry: &str) -> Harmless {
         Some((before, rest)) => (before, rest),
         None => ("", entry),
     };
-    let (text, after) = match rest.split_once("[^") {
-        Some((text, after)) => (text, after.trim_end_matches(']')),
-        None => (rest, ""),
+    let these = |after: &str| after.trim_end_matches(']').chars().collect();
+    let (text, after) = match (rest.split_once("[="), rest.split_once("[^")) {
+        (Some((text, after)), _) => (text, After::OneOf(these(after))),
+        (None, Some((text, after))) => (text, After::NoneOf(these(after))),
+        (None, None) => (rest, After::NoneOf(Vec::new())),
     };
-    Harmless {
-        not_before: before.chars().collect(),
-        text: text.chars().collect(),
-        not_after: after.chars().collect(),
-    }
+    Harmless { not_before: before.chars().collect(), text: text.chars().collect(), after }
 }
 
 /// The first entry found in `clauses`.
@@ -140,10 +149,15 @@ fn harmless_at(clause: &[char], at: usize, is_list: bool) -> usize {
     }
     let fits = |harmless: &&Harmless| {
         let after = rest.get(harmless.text.len());
+        let before = before.copied().unwrap_or(BEGINS);
+        let follows = |letters: &Vec<char>| letters.contains(after.unwrap_or(&ENDS));
         let negation = matches!(harmless.text.first(), Some('不' | '唔'));
         let hidden = negation && matches!(after, Some('了' | '啦' | '喇' | '咗'))
-            || before.is_some_and(|c| harmless.not_before.contains(c))
-            || after.is_some_and(|c| harmless.not_after.contains(c));
+            || harmless.not_before.contains(&before)
+            || match &harmless.after {
+                After::NoneOf(letters) => follows(letters),
+                After::OneOf(letters) => !follows(letters),
+            };
         !hidden && rest.starts_with(&harmless.text)
     };
     HARMLESS.iter().find(fits).map_or(0, |harmless| harmless.text.len())

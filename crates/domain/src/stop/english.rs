@@ -10,6 +10,8 @@ type Phrase = (&'static str, Vec<&'static str>);
 
 /// How many words a `*` stands for at most.
 const GAP_WORDS_MAX: usize = 4;
+/// Words of the longest phrase that is looked for across the edge of something harmless.
+const PHRASE_WORDS_MAX: usize = 6;
 /// What a `%` stands for: how a day that is yet to come begins; any number does too.
 const DAYS: [&str; 29] = [
     "next",
@@ -83,19 +85,68 @@ fn without_harmless(words: &[String]) -> Vec<&str> {
     let mut at = 0;
     while at < words.len() {
         let rest = words.get(at..).unwrap_or_default();
+        let before = at.checked_sub(1).and_then(|at| words.get(at));
+        let orders = before.is_none_or(|word| ORDER_AFTER.contains(&word.as_str()));
         let harmless = HARMLESS.iter().find_map(|(_, phrase)| match phrase.as_slice() {
-            ["^", phrase @ ..] => (at == 0 && is_at(phrase, rest)).then_some(phrase.len()),
-            phrase => is_at(phrase, rest).then_some(phrase.len()),
+            ["^", phrase @ ..] if at == 0 => is_at(phrase, rest),
+            ["^", ..] => None,
+            ["~", phrase @ ..] if !orders => is_at(phrase, rest),
+            ["~", ..] => None,
+            phrase => is_at(phrase, rest),
         });
+        // "Drop the delay notice": an order that only ends in something harmless stays one.
+        let harmless = harmless.filter(|_| !is_crossed(words, at));
         kept.push(if harmless.is_some() { "" } else { words.get(at).map_or("", String::as_str) });
         at += harmless.unwrap_or(1);
     }
     kept
 }
 
-/// Letter by letter: what is harmless is never guessed at ("hold off" is no "hold of").
-fn is_at(phrase: &[&str], words: &[String]) -> bool {
-    phrase.len() <= words.len() && phrase.iter().zip(words).all(|(a, b)| a == b)
+/// Words after which an order may stand, besides the beginning of a clause.
+const ORDER_AFTER: [&str; 20] = [
+    "please",
+    "pls",
+    "plz",
+    "kindly",
+    "just",
+    "now",
+    "then",
+    "and",
+    "so",
+    "ok",
+    "okay",
+    "lets",
+    "you",
+    "better",
+    "must",
+    "should",
+    "immediately",
+    "quickly",
+    "hey",
+    "to",
+];
+
+/// The number of words that `phrase` takes at the beginning of `words`. Letter by letter: what is harmless is
+/// never guessed at ("hold off" is no "hold of").
+fn is_at(phrase: &[&str], words: &[String]) -> Option<usize> {
+    match phrase {
+        [phrase @ .., "$"] => is_at(phrase, words).filter(|length| *length == words.len()),
+        phrase => {
+            let fits = phrase.len() <= words.len() && phrase.iter().zip(words).all(|(a, b)| a == b);
+            fits.then_some(phrase.len())
+        }
+    }
+}
+
+/// Whether a phrase that means a stop begins before the harmless words at `at` and reaches into them.
+fn is_crossed(words: &[String], at: usize) -> bool {
+    (1..=at).take(PHRASE_WORDS_MAX).any(|back| {
+        let from = words.get(at - back..).unwrap_or_default();
+        STOPS.iter().any(|(_, phrase)| {
+            let plain = !phrase.iter().any(|word| matches!(*word, "*" | "%" | "^" | "$"));
+            plain && phrase.len() > back && begins(phrase, from)
+        })
+    })
 }
 
 fn in_clause(words: &[&str]) -> Option<&'static str> {

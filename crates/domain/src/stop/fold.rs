@@ -1,5 +1,7 @@
 //! Text as the lexicons see it: clauses of folded words and of Chinese characters.
 
+use super::look_alike;
+
 /// What stands between two marks of punctuation.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Clause {
@@ -12,7 +14,8 @@ pub(super) struct Clause {
 
 /// Cuts `text` into clauses.
 pub(super) fn clauses(text: &str) -> Vec<Clause> {
-    let letters: Vec<char> = text.chars().filter(|c| !is_invisible(*c)).map(narrow).collect();
+    let visible = text.chars().filter(|c| !is_invisible(*c));
+    let letters: Vec<char> = visible.map(narrow).map(look_alike::latin).collect();
     let mut clauses = vec![Clause::default()];
     let mut word = String::new();
     let close = |word: &mut String, clause: &mut Clause| {

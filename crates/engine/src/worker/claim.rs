@@ -2,7 +2,7 @@
 
 use agent::HARNESS;
 use base::{MicroUsd, SessionId};
-use domain::event::EventKind;
+use domain::event::{Class, EventKind};
 use domain::queue::{self, After};
 use domain::state::RunState;
 use store::ledger::LedgerKind;
@@ -67,6 +67,12 @@ fn resume(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease, open: Run) -> R
         put_back(cx, tx, &open, RunState::Interrupted, STOPPED)?;
         return Ok(None);
     }
+    if store::hold::is_held_back(tx, open.owner, open.duty)?
+        && work_item::claimed(tx, open.id)?.iter().any(|item| item.class != Some(Class::User))
+    {
+        put_back(cx, tx, &open, RunState::Interrupted, "it is paused")?;
+        return Ok(None);
+    }
     match open.state {
         RunState::Sleeping => {
             if newcomer(tx, &open)?.is_some() {
@@ -121,29 +127,20 @@ fn begin(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease) -> Result<Option
             store::event::dispose(tx, item.event, "recorded: its duty is no longer in force")?;
         }
     }
-    let waiting: Vec<queue::Waiting> = pending
-        .iter()
-        .filter_map(|item| {
-            Some(queue::Waiting {
-                class: item.class?,
-                since: item.created_at,
-                attempts: item.attempts,
-            })
-        })
-        .collect();
-    let (now, limits) = (tx.now(), &cx.limits);
-    let batch = queue::batch(&waiting, now, limits.starvation_ms, limits.items_per_run);
+    // Under a stop only a person who speaks is answered; the rest is kept until it is lifted (PRO-17).
+    if store::hold::is_held_back(tx, session.owner, focus.as_ref().map(|(duty, _)| duty.id))? {
+        pending.retain(|item| item.class == Some(Class::User));
+    }
+    let batch = batch(cx, tx.now(), &pending);
     if over || batch.is_empty() {
         session::release(tx, *lease, session.not_before, session.model_failures)?;
         return Ok(None);
     }
-    let items: Vec<&WorkItem> = batch.into_iter().filter_map(|at| pending.get(at)).collect();
     let owner = store::owner::get(tx, lease.owner)?;
     let n = session::next_run(tx, session.id)?;
-    let (prefix_digest, window_start) =
-        assemble::settle_prefix(cx, tx, &owner, &session, &focus, n)?;
-    let (tail, trust, _) =
-        assemble::tail(tx, &owner, &session, &focus, &items, limits.message_bytes)?;
+    let scene = assemble::scene(tx, &owner, &session, &focus, &batch, cx.limits.message_bytes)?;
+    let settled = assemble::settle_prefix(cx, tx, &owner, &session, &focus, n, scene.least())?;
+    let (tail, trust, taken) = scene.begin(settled.tail_max);
     let run = Run {
         id: cx.id(),
         owner: owner.id,
@@ -155,8 +152,8 @@ fn begin(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease) -> Result<Option
         fence: lease.fence,
         harness: HARNESS.to_owned(),
         model: cx.model.name().to_owned(),
-        prefix_digest,
-        window_start,
+        prefix_digest: settled.digest,
+        window_start: settled.window_start,
         steps: 0,
         claim_steps: 1,
         tokens: 0,
@@ -165,12 +162,13 @@ fn begin(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease) -> Result<Option
         output_tokens: 0,
         micro_usd: MicroUsd(0),
         reason: None,
-        started_at: now,
+        started_at: tx.now(),
         ended_at: None,
-        moved_at: now,
+        moved_at: tx.now(),
     };
     run::insert(tx, &run)?;
-    for item in items {
+    // What does not fit waits for the next run.
+    for item in batch.into_iter().take(taken) {
         work_item::claim(tx, item, run.id)?;
         issue_addresses(cx, tx, &run, item)?;
     }
@@ -179,6 +177,23 @@ fn begin(cx: &Context, tx: &mut OwnerTx<'_, '_>, lease: &Lease) -> Result<Option
     run::add_step(tx, &first, Spent::default(), lease.fence)?;
     ledger(cx, tx, &run, LedgerKind::Wakeup, Spent::default())?;
     run::get(tx, run.id).map(Some)
+}
+
+/// What the next run would take in, in the order it reads it.
+fn batch<'a>(cx: &Context, now: base::Timestamp, pending: &'a [WorkItem]) -> Vec<&'a WorkItem> {
+    let waiting: Vec<queue::Waiting> = pending
+        .iter()
+        .filter_map(|item| {
+            Some(queue::Waiting {
+                class: item.class?,
+                since: item.created_at,
+                attempts: item.attempts,
+            })
+        })
+        .collect();
+    let (starvation_ms, items_max) = (cx.limits.starvation_ms, cx.limits.items_per_run);
+    let order = queue::batch(&waiting, now, starvation_ms, items_max);
+    order.into_iter().filter_map(|at| pending.get(at)).collect()
 }
 
 /// The addresses in the user's own words, and those that an ingress found, are objects of this run's

@@ -21,16 +21,25 @@ pub(super) fn fail_items(
     run: &Run,
     why: &str,
 ) -> Result<()> {
+    count_back(cx, tx, run)?;
+    close_calls(cx, tx, run)?;
+    let state =
+        if run.state == RunState::Running { RunState::Failed } else { RunState::Interrupted };
+    run::end(tx, run.id, state, Some(why))
+}
+
+/// Puts a run's items back with one more fruitless run counted, or gives them up, which is told. Gives the
+/// most fruitless runs that any of them had had before.
+pub(super) fn count_back(cx: &Context, tx: &mut OwnerTx<'_, '_>, run: &Run) -> Result<u32> {
+    let mut tried = 0;
     for item in work_item::claimed(tx, run.id)? {
+        tried = tried.max(item.attempts);
         match queue::after_failure(item.attempts, false, cx.limits.poison_attempts) {
             After::Retry { attempts } => work_item::back(tx, &item, attempts)?,
             After::GiveUp => give_up(cx, tx, run, &item)?,
         }
     }
-    close_calls(cx, tx, run)?;
-    let state =
-        if run.state == RunState::Running { RunState::Failed } else { RunState::Interrupted };
-    run::end(tx, run.id, state, Some(why))
+    Ok(tried)
 }
 
 fn give_up(cx: &Context, tx: &mut OwnerTx<'_, '_>, run: &Run, item: &WorkItem) -> Result<()> {

@@ -13,7 +13,7 @@ use store::session::{self, Session};
 use store::work_item;
 use store::{OwnerTx, Result};
 
-use super::ends::{close_calls, fail_items};
+use super::ends::{close_calls, count_back, fail_items};
 use super::interrupt::{interrupt, interruption};
 use super::{Recorded, Work};
 use crate::notice::{self, About};
@@ -92,7 +92,8 @@ fn go_on(cx: &Context, tx: &mut OwnerTx<'_, '_>, held: &Work) -> Result<Option<R
     }
 }
 
-/// Ends a run as its turn says and gives the session back. Only here do items become done.
+/// Ends a run as its turn says and gives the session back. Only here do items become done, and only those of
+/// a run in which the model answered: what no model read is not handled, whatever ended its run (P1).
 pub async fn record_end(cx: &Context, work: &Work, outcome: Outcome) -> Result<Recorded> {
     let held = work.clone();
     cx.write(work.lease.owner, move |cx, tx| {
@@ -101,18 +102,24 @@ pub async fn record_end(cx: &Context, work: &Work, outcome: Outcome) -> Result<R
             Outcome::Completed => (RunState::Completed, None),
             Outcome::Budget(what) => (RunState::BudgetExhausted, Some(what.as_str())),
         };
-        for item in work_item::claimed(tx, held.run.id)? {
-            work_item::done(tx, &item)?;
-            store::event::dispose(tx, item.event, &format!("handled by run {}", held.run.id))?;
-        }
-        if let Some(what) = reason {
-            let about = About { duty: held.run.duty, ..About::default() };
-            notice::server(cx, tx, held.lease.session, &Notice::Budget { what }, about)?;
+        let mut wait_ms = 0;
+        if run::steps(tx, held.run.id)?.iter().any(|step| step.kind == run::StepKind::Model) {
+            for item in work_item::claimed(tx, held.run.id)? {
+                work_item::done(tx, &item)?;
+                let verdict = format!("handled by run {}", held.run.id);
+                store::event::dispose(tx, item.event, &verdict)?;
+            }
+            if let Some(what) = reason {
+                let about = About { duty: held.run.duty, ..About::default() };
+                notice::server(cx, tx, held.lease.session, &Notice::Budget { what }, about)?;
+            }
+        } else {
+            wait_ms = cx.backoff_ms(count_back(cx, tx, &held.run)?.saturating_add(1));
         }
         close_calls(cx, tx, &held.run)?;
         run::end(tx, held.run.id, state, reason)?;
         store::fault::close(tx, &crate::sweeper::unworkable(held.lease.session))?;
-        session::release(tx, held.lease, tx.now(), 0)?;
+        session::release(tx, held.lease, tx.now().plus_ms(wait_ms), 0)?;
         Ok(Recorded::Over)
     })
     .await

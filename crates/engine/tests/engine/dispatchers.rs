@@ -297,7 +297,7 @@ fn race(owners: usize, intents: u32) {
         judge(&one, &vendor, &states, &ids).await;
         let counts: BTreeMap<_, _> =
             states.iter().map(|(state, ids)| (*state, ids.len())).collect();
-        println!("{intents} intents over {owners} owners by two dispatchers: {counts:?}");
+        eprintln!("{intents} intents over {owners} owners by two dispatchers: {counts:?}");
     });
 }
 

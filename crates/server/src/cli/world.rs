@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use base::{DutyId, EventId, HoldId};
+use base::{ActionId, DutyId, EventId, HoldId};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Json, Manner, RepeatArgs};
@@ -39,6 +39,17 @@ adjutant source list")]
     #[command(after_help = "Example:\n  \
 adjutant trace 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
     Trace(TraceArgs),
+    /// Explain an action: from your words to the outside's evidence
+    #[command(after_help = "Example:\n  \
+adjutant explain 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
+    Explain(ExplainArgs),
+    /// Recompute the chain of everything that was decided
+    #[command(after_help = "Example:\n  adjutant audit verify")]
+    Audit {
+        /// What to do.
+        #[command(subcommand)]
+        command: AuditCommand,
+    },
     /// Show what the agent did by itself, or would have, as the dial says
     #[command(after_help = "Example:\n  adjutant observed")]
     Observed(ObservedArgs),
@@ -61,9 +72,21 @@ impl WorldCommand {
             WorldCommand::Source { command } => command.json().at_once(),
             WorldCommand::Events(args) => args.json.at_once(),
             WorldCommand::Trace(args) => args.json.at_once(),
+            WorldCommand::Explain(args) => args.json.at_once(),
+            WorldCommand::Audit { command: AuditCommand::Verify(json) } => json.at_once(),
             WorldCommand::Observed(args) => args.json.at_once(),
         }
     }
+}
+
+/// What to do with the audit chain.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Recompute every entry's hash, and say which one is not what was written
+    #[command(
+        after_help = "Ends with 1 if the chain is broken.\n\nExample:\n  adjutant audit verify --json"
+    )]
+    Verify(Json),
 }
 
 /// What to do with the ways in.
@@ -259,6 +282,16 @@ pub struct EventsArgs {
 pub struct TraceArgs {
     /// Id of the event, as `adjutant events` shows it
     pub event: EventId,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// Id of the action, as `adjutant action list` shows it
+    pub action: ActionId,
     /// Output.
     #[command(flatten)]
     pub json: Json,

@@ -59,12 +59,49 @@ pub async fn trace(
     event: &str,
     screen: &mut Screen<'_>,
 ) -> Result<(), ClientError> {
+    chain(client.get(&["v1", "events", event], &[]).await?, "/v1/events", screen)
+}
+
+/// Why an action is what it is.
+pub async fn explain(
+    client: &Client,
+    action: &str,
+    screen: &mut Screen<'_>,
+) -> Result<(), ClientError> {
+    let value = client.get(&["v1", "actions", action, "explain"], &[]).await?;
+    chain(value, "/v1/actions", screen)
+}
+
+/// Recomputes the audit chain.
+pub async fn verify_audit(client: &Client, screen: &mut Screen<'_>) -> Result<(), ClientError> {
+    #[derive(Deserialize)]
+    struct Verified {
+        entries: i64,
+        broken: Option<i64>,
+    }
+    let value: Value = client.get(&["v1", "audit", "verify"], &[]).await?;
+    let verified: Verified = understand("/v1/audit", value.clone())?;
+    match verified.broken {
+        None => screen
+            .result(&value, &format!("{} entries, each as it was written.\n", verified.entries)),
+        Some(n) => {
+            let text = format!(
+                "Entry {n} of the audit chain is missing or is not what was written. Keep a copy of the \
+                 database as it is, and compare it with a backup.\n"
+            );
+            screen.result(&value, &text)?;
+            Err(ClientError::DoesNotWork)
+        }
+    }
+}
+
+/// A chain in words, a line each.
+fn chain(value: Value, path: &'static str, screen: &mut Screen<'_>) -> Result<(), ClientError> {
     #[derive(Deserialize)]
     struct Chain {
         words: Vec<String>,
     }
-    let value: Value = client.get(&["v1", "events", event], &[]).await?;
-    let chain: Chain = understand("/v1/events", value.clone())?;
+    let chain: Chain = understand(path, value.clone())?;
     let lines =
         chain.words.iter().map(|line| format!("{}\n", show::plain(line).replace('\n', " ")));
     screen.result(&value, &lines.collect::<String>())

@@ -22,7 +22,7 @@ pub use control::{Settle, control, lift, pause, settle, system_stop};
 pub use decide::{Answer, confirm, decline};
 pub use devices::{Wish, devices, offer_code, revoke, set};
 pub use error::{ClientError, Exit};
-pub use events::{events, observed, trace};
+pub use events::{events, explain, observed, trace, verify_audit};
 pub use http::{Client, Endpoint, find_within, http_client};
 pub use show::Screen;
 pub use tail::{TailOptions, tail};

@@ -72,12 +72,15 @@ fn an_attempt_is_registered_nowhere_else_and_only_for_its_own_admitted_action() 
             Err(StoreError::Refused(text)) => text,
             other => panic!("{other:?}"),
         };
-        let unlocked = "the operator's stop is not locked; use Store::admit".to_owned();
+        let elsewhere = "this belongs in a write of kind Dispatch".to_owned();
         let usual = h.write(good()).map(|_| ());
-        assert_eq!(usual, Err(StoreError::Refused(unlocked.clone())));
+        assert_eq!(usual, Err(StoreError::Refused(elsewhere.clone())));
         let urgent = h.store.write_urgent(h.owner, uuid(&h), good());
         let urgent = testkit::stores::block_on(urgent).map(|_| ());
-        assert_eq!(urgent, Err(StoreError::Refused(unlocked)));
+        assert_eq!(urgent, Err(StoreError::Refused(elsewhere.clone())));
+        let admission = h.store.admit(h.owner, uuid(&h), good());
+        let admission = testkit::stores::block_on(admission).map(|_| ());
+        assert_eq!(admission, Err(StoreError::Refused(elsewhere)));
 
         let mut bytes = frozen().bytes;
         *bytes.last_mut().unwrap() = b' ';

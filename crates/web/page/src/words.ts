@@ -11,7 +11,6 @@ import type {
   Entry,
   PlannedSchedule,
   PlannedSubscription,
-  ProposalKind,
   ProposalState,
   RunState,
   ScheduleState,
@@ -271,7 +270,7 @@ const en = {
   holdAsked: "Sent · no answer yet",
   holdOffline: "Not held yet: no connection. It goes first once connected.",
   heldLabel: "What is held",
-  systemStop: "Stopped where Adjutant runs: nothing runs for anybody.",
+  systemStop: "Stopped where Adjutant runs: you are answered, nothing else runs.",
   allPaused: (at: string) => `Everything is paused since ${at}. What was already sent stands.`,
   allPausedByWord: (at: string) =>
     `Everything is paused since ${at}: a message of yours says stop. What was already sent stands.`,
@@ -598,7 +597,7 @@ const zh: Words = {
   holdAsked: "已提交 · 尚无答复",
   holdOffline: "尚未暂停：没有连接。联网后最先发送。",
   heldLabel: "暂停与搁置",
-  systemStop: "已在运行 Adjutant 的电脑上停止：不为任何人运行。",
+  systemStop: "已在运行 Adjutant 的电脑上停止：只回复你，其余都不运行。",
   allPaused: (at) => `${at} 起全部暂停。已经发出的仍然有效。`,
   allPausedByWord: (at) => `${at} 起全部暂停：你的一条消息要求停止。已经发出的仍然有效。`,
   onePaused: (title, at) => `${at} 起暂停：${title}`,
@@ -681,60 +680,6 @@ export function entryStateWords(entry: Entry, words: Words): string {
   return entry.kind === "user"
     ? stateWords(words.user, entry.state as UserState)
     : stateWords(words.agentStates, entry.state as AgentState);
-}
-
-export function proposalEndWords(
-  kind: ProposalKind,
-  state: ProposalState,
-  words: Words,
-): string {
-  const { confirmed, declined } = decisionWords(kind, words);
-  switch (state) {
-    case "open":
-    case "withdrawn":
-    case "expired":
-      return words.proposalStates[state];
-    case "confirmed":
-      return confirmed;
-    case "declined":
-      return declined;
-  }
-}
-
-/** What a card of each kind says that the others do not. */
-export function decisionWords(kind: ProposalKind, words: Words) {
-  switch (kind) {
-    case "new_duty":
-      return {
-        title: words.cardNew,
-        why: words.whyNew,
-        after: words.afterNew,
-        yes: words.startYes,
-        no: words.startNo,
-        confirmed: words.confirmedNew,
-        declined: words.declinedNew,
-      };
-    case "change_duty":
-      return {
-        title: words.cardChange,
-        why: words.whyChange,
-        after: words.afterChange,
-        yes: words.changeYes,
-        no: words.changeNo,
-        confirmed: words.confirmedChange,
-        declined: words.declinedChange,
-      };
-    case "close_duty":
-      return {
-        title: words.cardClose,
-        why: words.whyClose,
-        after: words.afterClose,
-        yes: words.closeYes,
-        no: words.closeNo,
-        confirmed: words.confirmedClose,
-        declined: words.declinedClose,
-      };
-  }
 }
 
 /** The operation with its price or its receiver, as title and button name it. */

@@ -7,10 +7,10 @@ import {
   heardWords,
   pickLang,
   planLines,
-  proposalEndWords,
   tidyCode,
   WORDS,
 } from "../src/words.js";
+import { proposalEndWords } from "../src/words-cards.js";
 
 /** Every text of the page; functions are called with stand-in values. */
 function texts(value: unknown, path: string): [string, string][] {

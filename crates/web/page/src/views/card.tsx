@@ -6,7 +6,8 @@ import { decide } from "../actions.js";
 import { langOf, leftWords, whenWords } from "../clock.js";
 import * as s from "../state.js";
 import type { Proposal } from "../types.js";
-import { decisionWords, heardWords, planLines, proposalEndWords, wholeAmounts } from "../words.js";
+import { decisionWords, proposalEndWords } from "../words-cards.js";
+import { heardWords, planLines, wholeAmounts } from "../words.js";
 import { useGuard } from "./guard.js";
 import { AskIcon, CheckIcon, CrossIcon } from "./icons.js";
 

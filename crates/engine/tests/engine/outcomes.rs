@@ -1,0 +1,187 @@
+//! What came of a sending: accepted, blocked or unknown, and how unknown ends (TOOL-04, TOOL-05, ADM-22..24).
+
+use domain::effect::{Observation, Sight};
+use domain::state::{ActionState, AttemptState};
+use engine::control::{self, Changed, Statement};
+
+use crate::effects::{Room, conflict};
+use crate::outside::Small;
+
+#[test]
+fn after_the_attempt_a_stop_changes_nothing_and_unknown_is_looked_up_and_never_sent_again() {
+    let there = Sight::Found { receipt: "C-9".into(), ended: false };
+    let lost = Observation::Lost("no answer".into());
+    let room = Room::with(&[lost], &[Sight::Absent, Sight::Absent, there], true);
+    room.ask();
+    room.stages();
+    room.approve();
+    room.stages();
+    room.after_ms(5_000);
+    assert_eq!((room.state(), room.sent().len()), (ActionState::Unknown, 1));
+    let paused = room.tap(|cx, tx, device| control::pause(cx, tx, device, None));
+    assert_eq!(paused, Changed::Done);
+    let id = room.only().id;
+    let late = room.tap(move |cx, tx, device| control::withdraw(cx, tx, device, id));
+    assert!(conflict(late).contains("has been sent already"));
+    for _ in 0..3 {
+        room.after_ms(300_000);
+    }
+    let action = room.only();
+    assert_eq!((action.state, action.receipt.as_deref()), (ActionState::Effective, Some("C-9")));
+    let attempts: Vec<_> =
+        room.attempts(id).into_iter().map(|a| (a.n, a.state, a.receipt)).collect();
+    assert_eq!(attempts, [(1, AttemptState::Accepted, Some("C-9".into()))]);
+    assert_eq!(room.sent().len(), 1);
+}
+
+#[test]
+fn not_there_means_nothing_before_the_promised_time_and_then_that_nothing_happened() {
+    let lost = Observation::Lost("no answer".into());
+    let room = Room::with(&[lost], &[Sight::Absent], true);
+    room.ask();
+    room.stages();
+    room.approve();
+    room.stages();
+    room.after_ms(5_000);
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        room.after_ms(300_000);
+        told.push(room.state());
+    }
+    assert_eq!(told, [ActionState::Unknown; 5]);
+    let said = room.talk.said();
+    let checking = said.iter().filter(|(_, text)| text.starts_with("Being checked")).count();
+    assert_eq!(checking, 1, "once, after two minutes: {said:?}");
+    room.after_ms(300_000);
+    room.after_ms(300_000);
+    assert_eq!((room.state(), room.sent().len()), (ActionState::Blocked, 1));
+}
+
+#[test]
+fn what_turns_up_after_the_promised_time_is_put_before_the_person() {
+    let lost = Observation::Lost("no answer".into());
+    let there = Sight::Found { receipt: "C-1".into(), ended: false };
+    let mut sights = vec![Sight::Absent; 7];
+    sights.push(there);
+    let room = Room::with(&[lost], &sights, true);
+    room.ask();
+    room.stages();
+    room.approve();
+    room.stages();
+    room.after_ms(5_000);
+    for _ in 0..7 {
+        room.after_ms(300_000);
+    }
+    assert_eq!(room.state(), ActionState::Blocked);
+    // Once at an hour, when it is not there, and at two.
+    room.after_ms(1_800_000);
+    assert_eq!((room.state(), room.only().contradicted), (ActionState::Blocked, false));
+    room.after_ms(3_900_000);
+    assert_eq!((room.state(), room.only().contradicted), (ActionState::Unknown, true));
+    let card = room.talk.said().pop().unwrap().1;
+    assert!(card.contains("it was refused, and yet C-1 is there"), "{card}");
+    assert_eq!(room.sent().len(), 1);
+}
+
+#[test]
+fn what_cannot_be_looked_up_is_settled_by_the_person() {
+    for (statement, wanted) in [
+        (Statement::Happened, ActionState::Accepted),
+        (Statement::DidNot, ActionState::Blocked),
+        (Statement::KeepLooking, ActionState::Unknown),
+    ] {
+        let room = Room::with(&[Observation::Other("?".into())], &[], false);
+        room.ask();
+        room.stages();
+        room.approve();
+        room.stages();
+        room.after_ms(5_000);
+        assert_eq!(room.state(), ActionState::Unknown);
+        room.after_ms(2_000);
+        let card = room.talk.said().pop().unwrap().1;
+        assert!(card.starts_with("Did this happen? hotel.book for HKD 2 600.00"), "{card}");
+        let id = room.only().id;
+        let said = room.tap(move |cx, tx, device| control::state(cx, tx, device, id, statement));
+        assert_eq!((said, room.state()), (Changed::Done, wanted));
+        room.after_ms(3_600_000);
+        assert_eq!((room.state(), room.sent().len()), (wanted, 1));
+    }
+}
+
+#[test]
+fn a_world_that_contradicts_itself_becomes_a_card_and_nothing_more_is_sent() {
+    let there = Sight::Found { receipt: "C-1".into(), ended: false };
+    let unknown = ActionState::Unknown;
+    let lies = Observation::Receipt("C-1".into());
+    let lies = (lies, Sight::Absent, "C-1 was confirmed, and is not there", unknown);
+    // What is found there all the same is in force, whatever was said, and the person knows of both.
+    let refuses = Observation::Refused("sold out".into());
+    let refuses = (refuses, there, "it was refused, and yet C-1 is there", ActionState::Effective);
+    for (seen, sight, wanted, state) in [lies, refuses] {
+        let room = Room::with(&[seen], &[sight], true);
+        room.ask();
+        room.stages();
+        room.approve();
+        room.stages();
+        room.after_ms(5_000);
+        for _ in 0..8 {
+            room.after_ms(300_000);
+        }
+        let action = room.only();
+        assert_eq!((action.state, action.contradicted), (state, true));
+        let card = room.talk.said().pop().unwrap().1;
+        assert!(card.contains(wanted), "{card}");
+        assert_eq!(room.sent().len(), 1);
+    }
+}
+
+#[test]
+fn what_certainly_never_left_is_sent_again_under_a_new_id_and_only_so_often() {
+    let not_sent = Observation::NotSent("the connector is down".into());
+    let there = Sight::Found { receipt: "C-1".into(), ended: false };
+    let room = Room::with(
+        &[not_sent.clone(), Observation::Receipt("C-1".into())],
+        std::slice::from_ref(&there),
+        true,
+    );
+    let id = room.ask().id;
+    room.stages();
+    room.approve();
+    room.stages();
+    for _ in 0..6 {
+        room.after_ms(10_000);
+    }
+    let operations: Vec<String> = room.attempts(id).into_iter().map(|a| a.operation_id).collect();
+    assert_eq!(operations, [id.to_string(), format!("{id}.2")]);
+    assert_eq!((room.state(), room.sent().len()), (ActionState::Effective, 1));
+
+    let room = Room::with(&[not_sent], &[there], true);
+    let id = room.ask().id;
+    room.stages();
+    room.approve();
+    room.stages();
+    for _ in 0..30 {
+        room.after_ms(10_000);
+    }
+    assert_eq!((room.attempts(id).len(), room.sent().len()), (3, 0));
+    assert_eq!(room.state(), ActionState::Blocked);
+}
+
+#[test]
+fn an_errand_is_not_sent_twice_while_the_first_is_unknown() {
+    let mut room = Room::with(&[Observation::Lost("no answer".into())], &[Sight::Absent], true);
+    let allow = Ok(r#"{"verdict":"allow","why":""}"#);
+    room.talk.cx.reviewer = Small::says(&[allow.clone(), allow]);
+    let (_, session) = room.duty("3000.00 each, 9000.00 in all, 3 times");
+    room.stages();
+    room.after_ms(5_000);
+    let first = room.only();
+    assert_eq!(first.state, ActionState::Unknown);
+    room.slot(session);
+    room.stages();
+    room.after_ms(5_000);
+    let second = room.actions().remove(0);
+    let why = format!("action {} uses the same offer already; wait for what comes of it", first.id);
+    assert_eq!((second.state, second.reason), (ActionState::Authorized, Some(why)));
+    assert_eq!(room.sent().len(), 1);
+}
