@@ -500,7 +500,7 @@ fn an_intended_call_is_what_the_manifest_says() {
         once_per: vec![text("night")],
         card: vec![text("quote.hotel"), text("guest")],
         operation: Some(text("client_ref")),
-        undo: Some(text("cancel")),
+        undo: Some(text("desk.cancel")),
         can_look_up: true,
         settled_after_ms: Some(1_800_000),
         idempotent_ms: Some(86_400_000),

@@ -40,6 +40,8 @@ def acknowledged_input_is_handled(history):
     notices = [m["text"] for m in history.all("message") if m["kind"] == "notice"]
     stopped = {d["id"] for d in history.all("duty") if d["state"] in ("stopped", "closed")}
     stopped |= {line["duty"] for line in history.said("stop")}
+    paused = {pause["duty"] for pause in history.all("pause") if pause["state"] == "active"}
+    lanes = {duty["session"]: duty["id"] for duty in history.all("duty")}
     for event in events.values():
         item, name = event["item"], f"event {event['id']} ({event['kind']})"
         if item["state"] == "failed":
@@ -50,6 +52,11 @@ def acknowledged_input_is_handled(history):
                 yield f"{name} failed and nobody was told"
         elif item["state"] == "background":
             # It waits for whichever run of its session comes next.
+            continue
+        elif item["state"] == "pending" and event["kind"] != "user_message" and (
+            None in paused or lanes.get(item["session"]) in paused - {None}
+        ):
+            # While it is paused, what comes in is kept and waits.
             continue
         elif item["state"] != "done":
             yield f"{name} is still {item['state']}"
