@@ -36,7 +36,7 @@ fn main() -> ExitCode {
             let text = format!("{error:#}");
             let _ = match json {
                 true => print(&in_json("failed", &text)),
-                false => Ok(writeln!(std::io::stderr().lock(), "adjutant: {text}").unwrap_or(())),
+                false => writeln!(std::io::stderr().lock(), "adjutant: {text}").map_err(Into::into),
             };
             Exit::Error
         }

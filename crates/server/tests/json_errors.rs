@@ -1,15 +1,13 @@
 //! With `--json` every failure is one object on standard output, also what is refused before any command runs.
 
-use std::process::{Command, Output};
+use std::process::Command;
 
 use testkit::stores::TempFolder;
 
-fn adjutant(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_adjutant")).args(args).output().unwrap()
-}
-
 #[test]
 fn what_is_refused_before_a_command_runs_is_json_too() {
+    let adjutant =
+        |args: &[&str]| Command::new(env!("CARGO_BIN_EXE_adjutant")).args(args).output().unwrap();
     let folder = TempFolder::new();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);

@@ -118,17 +118,17 @@ fn in_options(error: ClientError) -> ClientError {
         ("every_ms", "--every"),
         ("expect_ms", "--expect"),
     ];
-    match error {
-        ClientError::Refused { status, title, detail } => {
-            let named = |text: String, (field, option): &(&str, &str)| text.replace(field, option);
-            let detail = OPTIONS.iter().fold(detail, named);
-            ClientError::Refused { status, title, detail }
-        }
-        ClientError::GivenUp { done, certain, source, repeat } => {
-            ClientError::GivenUp { done, certain, source: Box::new(in_options(*source)), repeat }
-        }
-        other => other,
+    let named = |detail: String| {
+        OPTIONS.iter().fold(detail, |text, (field, option)| text.replace(field, option))
+    };
+    if let ClientError::Refused { status, title, detail } = error {
+        return ClientError::Refused { status, title, detail: named(detail) };
     }
+    if let ClientError::GivenUp { done, certain, source, repeat } = error {
+        let source = Box::new(in_options(*source));
+        return ClientError::GivenUp { done, certain, source, repeat };
+    }
+    error
 }
 
 /// All sources with what each received.

@@ -133,7 +133,15 @@ fn every_write_is_done_once_per_id_and_answers_the_same_again() {
     // Also after everything else has moved on.
     for (write, answer) in writes.iter().zip(&answers) {
         let again = server.post(&device.token, &write.path, &write.body);
-        assert_eq!((again.status, &again.json()), (200, answer), "{}", write.name);
+        // A duty that was stopped goes on since: its repeat may not say that it stands.
+        let duty = write.path.strip_suffix("/stop").or(write.path.strip_suffix("/resume"));
+        let now = duty.map(|duty| server.get(&device.token, duty).json());
+        assert_eq!(
+            (again.status, &again.json()),
+            (200, now.as_ref().unwrap_or(answer)),
+            "{}",
+            write.name
+        );
     }
     // An id is unique per device: another device's is another write.
     let tablet = server.device("tablet");

@@ -17,8 +17,8 @@ const LINKS_MAX: usize = 20;
 /// read as another id with another body.
 ///
 /// JSON by its grammar is taken even where a value of it has no meaning here, since its sender would be
-/// refused for ever: half of a pair of surrogates is read as U+FFFD, a number beyond all bounds as its text,
-/// and of what is nested too deeply nothing is read.
+/// refused for ever: half of a pair of surrogates is read as U+FFFD, a number beyond all bounds as its text.
+/// What is nested more than 127 deep stays refused: that is a limit.
 pub(super) fn parse(body: &[u8]) -> Result<Value, HookError> {
     let at = |error: serde_json::Error| HookError::BadJson {
         at: format!("line {}, column {}", error.line(), error.column()),
@@ -31,8 +31,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Value, HookError> {
         Err(_) => {
             serde_json::from_str::<IgnoredAny>(text).map_err(at)?;
             match text.trim_start().starts_with('{') {
-                true => serde_json::from_str(&mended(text))
-                    .unwrap_or_else(|_| Value::Object(serde_json::Map::new())),
+                true => serde_json::from_str(&mended(text)).map_err(at)?,
                 false => Value::Null,
             }
         }
@@ -174,7 +173,6 @@ mod tests {
 
     #[test]
     fn json_that_no_value_can_hold_is_read_as_far_as_it_goes() {
-        let deep = format!("{{\"a\": \"x\", \"b\": {}{}}}", "[".repeat(300), "]".repeat(300));
         let cases = [
             (r#"{"a": "x", "b": "\ud800"}"#, "a", Some("x")),
             (r#"{"a": "x\ud83d\ude00y\udc00", "b": 1}"#, "a", Some("x😀y\u{FFFD}")),
@@ -185,7 +183,6 @@ mod tests {
             ),
             (r#"{"b": {"c": [1e400, -2.5E+999, 3]}, "a": "\\"}"#, "b.c.2", Some("3")),
             (r#"{"a": "the \"1e400\" of \u0041"  , "b": 1e400}"#, "a", Some("the \"1e400\" of A")),
-            (deep.as_str(), "a", None),
         ];
         for (body, path, wanted) in cases {
             assert_eq!(at(body, path), Ok(wanted.map(str::to_owned)), "{body}");

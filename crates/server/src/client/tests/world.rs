@@ -241,6 +241,27 @@ fn what_stands_is_shown_with_the_command_that_ends_it() {
 }
 
 #[test]
+fn an_error_of_an_added_source_names_options_and_a_folder_tells_what_comes_in() {
+    let refuse = Peer::start(|_| {
+        problem(400, "Bad request", "A webhook: config.recheck, config.key; leave every_ms out.")
+    });
+    let one = client(&refuse.url);
+    let ended = run(false, None, async |s| sources::add(&one, hook(None), s).await);
+    assert!(ended.error.contains("A webhook: --recheck, --key; leave --every out."), "{ended:?}");
+    let taken = Peer::start(|_| Reply::Json(201, json!({"id": SHOP, "address": null})));
+    let one = client(&taken.url);
+    let folder = NewSource {
+        config: json!({"kind": "folder", "path": "/inbox"}),
+        expect_ms: None,
+        ..hook(None)
+    };
+    let ended = run(false, None, async |s| sources::add(&one, folder, s).await);
+    let wanted = "Added shop.\nIts first look takes in everything that lies there now.\nTry it   \
+                  adjutant source test shop\n";
+    assert_eq!(ended.out, wanted);
+}
+
+#[test]
 fn a_lift_tells_what_still_stands_and_a_repeat_what_no_longer_does() {
     let lifted = |before: Value, after: Value, state: &'static str, duty: Option<&'static str>| {
         let looked = std::sync::atomic::AtomicBool::new(false);
