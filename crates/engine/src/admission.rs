@@ -87,6 +87,9 @@ fn refused(
     held: &mut Held,
     refusal: &Refusal,
 ) -> Result<()> {
+    // A stop keeps it as it is; only its own expiry ends it meanwhile (ADM-20).
+    let over = held.action.expires_at.is_some_and(|at| at <= tx.now());
+    let refusal = if over { &Refusal::Expired } else { refusal };
     let why = refusal.to_string();
     if refusal.is_passing() {
         return wait(cx, tx, &mut held.action, why);
@@ -117,7 +120,7 @@ fn refused(
 fn wait(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action, why: String) -> Result<()> {
     // Whatever ends the stop wakes it; the time is for a hint that was lost, or its own expiry.
     let again = tx.now().plus_ms(cx.limits.admission_retry_ms);
-    action.due_at = Some(action.expires_at.map_or(again, |at| at.clamp(tx.now(), again)));
+    action.due_at = Some(action.expires_at.map_or(again, |at| at.min(again)));
     action.reason = Some(why);
     store::action::put(tx, action, action.state, None)
 }

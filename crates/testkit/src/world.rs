@@ -36,6 +36,7 @@ struct State {
     looks: BTreeMap<String, VecDeque<Result<Look, String>>>,
     hosts: BTreeMap<String, String>,
     effects: BTreeMap<String, FakeEffect>,
+    expiring: BTreeMap<String, Timestamp>,
     sent: Vec<Sent>,
 }
 
@@ -78,6 +79,11 @@ impl FakeWorld {
     /// Adds or replaces a tool.
     pub fn tool(&self, name: &str, tool: FakeTool) {
         self.state().tools.insert(name.to_owned(), tool);
+    }
+
+    /// From then on an issued id counts no more.
+    pub fn expires(&self, id: &str, at: Timestamp) {
+        self.state().expiring.insert(id.to_owned(), at);
     }
 
     /// Adds or replaces a tool with an effect.
@@ -139,6 +145,7 @@ impl World for FakeWorld {
             let level = self.level(&call.tool);
             let connector = call.tool.split('.').next().unwrap_or_default().to_owned();
             let mut state = self.state();
+            let expiring = state.expiring.clone();
             state.calls.push((call.tool.clone(), call.arguments.clone()));
             let read = |text: String, issued, health| Read {
                 text,
@@ -158,11 +165,12 @@ impl World for FakeWorld {
                 return read(why.clone(), Vec::new(), Health::Broken { connector, why });
             }
             let text = next(&mut tool.answers).unwrap_or_default();
+            let expiring = &expiring;
             let issued = tool.issues.iter().map(|(kind, id)| Issued {
                 kind: kind.clone(),
                 id: id.clone(),
                 snapshot: tool.snapshots.get(id).cloned().unwrap_or(Value::Null),
-                expires_at: None,
+                expires_at: expiring.get(id).copied(),
             });
             read(text, issued.collect(), Health::Works { connector })
         })

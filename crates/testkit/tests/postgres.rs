@@ -46,7 +46,7 @@ fn it_is_set_up_as_the_store_expects() {
     };
     assert_eq!(
         [show("fsync"), show("synchronous_commit"), show("server_encoding"), show("lc_collate")],
-        ["on", "on", "UTF8", "C"]
+        ["off", "on", "UTF8", "C"]
     );
 }
 

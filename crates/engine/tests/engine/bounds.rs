@@ -1,6 +1,6 @@
 //! What time and others change between a release and its sending is looked at again (ADM-04, ADM-05, ADM-18).
 
-use base::{Digest, ObjectId};
+use base::{Clock as _, Digest, ObjectId};
 use domain::effect::{Observation, Sight};
 use domain::state::{ActionState, ApprovalState};
 use engine::control::{self, Changed, Statement};
@@ -102,6 +102,22 @@ fn an_offer_that_was_issued_again_at_another_price_is_not_the_one_that_was_relea
         assert_eq!((after.state, room.sent().len()), (wanted, 0));
         assert!(after.reason.unwrap().contains("is not what it was when it was issued"));
     }
+}
+
+#[test]
+fn an_offer_that_expires_during_a_pause_ends_its_action_and_the_pause_nothing_else() {
+    let room = Room::honest();
+    room.talk.world.expires("q-1", room.talk.clock.now().plus_ms(1_200_000));
+    room.ask();
+    room.stages();
+    assert_eq!(room.approve(), Changed::Done);
+    let paused = room.tap(|cx, tx, device| control::pause(cx, tx, device, None));
+    assert_eq!(paused, Changed::Done);
+    room.after_ms(1_199_000);
+    assert_eq!(room.state(), ActionState::Authorized);
+    room.after_ms(1_000);
+    assert_eq!(room.state(), ActionState::Expired);
+    assert_eq!(room.only().due_at, None, "nobody looks at it again");
 }
 
 #[test]
