@@ -4,10 +4,9 @@
 //! A run of many test processes shares one by `ADJUTANT_TEST_POSTGRES`, which the program
 //! `test-postgres COMMAND` sets; `./test` uses it. The value `skip` says that there is to be none.
 //!
-//! The cluster lives in a temporary folder, does not wait for the disk (what is killed in tests is the program, not
-//! the server), listens on a free
-//! loopback port and lets nobody in without its random password. A small watcher process stops it
-//! and removes the folder as soon as the test process ends, however it ends.
+//! The cluster lives in a temporary folder and does not wait for the disk: what is killed in tests is the
+//! program, not the server. It listens on a free loopback port and lets nobody in without its random password.
+//! A small watcher process stops it and removes the folder as soon as the test process ends, however it ends.
 
 use std::fs;
 use std::io::{self, Read};
