@@ -17,7 +17,7 @@ mod review;
 
 use std::fmt;
 
-pub use admit::{Control, Recall, Refusal, Release, Standing, admit, recall};
+pub use admit::{Control, Recall, Refusal, Release, Standing, admit, recall, taken_back};
 pub use content::{CardLine, Content, ContentError, Frozen, Object, ObjectRef, Spec, freeze};
 pub use grant::{GRANTS_MAX, Grant, GrantDraft, GrantError, Limit, Used};
 pub use outcome::{Finding, Observation, Outcome, Settled, Sight, judge, reconcile};

@@ -5,16 +5,15 @@ use base::{DutyId, EventId, Id as _, OwnerId, WorkItemId};
 use domain::attribute;
 use domain::event::{How, Mode, Trust};
 use domain::state::{DutyState, WorkItemState};
-use model::{Answer, Block, Message, ModelError, Request};
+use model::{Answer, ModelError, Request};
 use store::event::{Event, NewBody};
-use store::ledger::{LedgerEntry, LedgerKind};
+use store::ledger::LedgerKind;
 use store::link::Attribution;
 use store::{OwnerTx, Result};
 
 use crate::pump::{each, unless_stopped};
 use crate::router::{self, Lane, deliver, unclaimed};
-use crate::world::within;
-use crate::{Context, assemble, notice};
+use crate::{Context, aside, assemble, notice};
 
 const BATCH: i64 = 16;
 /// Bytes of an event's text that the small model reads.
@@ -82,20 +81,13 @@ fn question(cx: &Context, tx: &mut OwnerTx<'_, '_>, item: WorkItemId) -> Result<
     let said = assemble::cut(store::event::body_text(tx, event.body)?, TEXT_BYTES_MAX);
     let topic = event.topic.as_deref().unwrap_or("-");
     text.push_str(&format!("Event from {} ({topic}):\n{said}\n", source.name));
-    let request = Request {
-        blocks: vec![Message::User(text).to_block()],
-        tools: Block::from_stored("[]".to_owned()),
-        max_output_tokens: ANSWER_TOKENS_MAX,
-    };
+    let request = aside::question(text, ANSWER_TOKENS_MAX);
     Ok(Some(Question { item: item.id, event: event.id, candidates, request }))
 }
 
 /// Asks the small model.
 pub async fn ask(cx: &Context, question: &Question) -> std::result::Result<Answer, ModelError> {
-    let heard = |_bytes: u64| {};
-    let asking = cx.small.ask(&question.request, &heard);
-    let asked = within(cx.limits.model_call_ms, asking).await;
-    asked.unwrap_or_else(|| Err(ModelError::retry("no answer in time")))
+    aside::ask(cx.small.as_ref(), &question.request, cx.limits.model_call_ms).await
 }
 
 /// Takes the answer as far as it counts. A model that gives none is asked again a few times; then the
@@ -121,7 +113,8 @@ pub fn record(
         }
         Err(error) => refused = Some(format!("no answer: {error}")),
         Ok(answer) => {
-            spend(cx, tx, &answer)?;
+            let of = (LedgerKind::Attribution, None);
+            aside::spend(cx, tx, cx.small.as_ref(), of, &answer)?;
             let text = answer.text.clone().unwrap_or_default();
             body = Some(keep(cx, tx, &event, &text)?);
             match attribute::read(&text, question.candidates.len()) {
@@ -184,23 +177,4 @@ fn keep(cx: &Context, tx: &mut OwnerTx<'_, '_>, event: &Event, text: &str) -> Re
     let id = body.id;
     store::event::put_body(tx, body)?;
     Ok(id)
-}
-
-fn spend(cx: &Context, tx: &mut OwnerTx<'_, '_>, answer: &Answer) -> Result<()> {
-    let usage = answer.usage.bounded(cx.small.context_tokens());
-    let entry = LedgerEntry {
-        id: cx.uuid(),
-        owner: tx.owner(),
-        month: assemble::month(&store::owner::locked(tx)?, tx.now())?,
-        run: None,
-        duty: None,
-        kind: LedgerKind::Attribution,
-        model: cx.small.name().to_owned(),
-        input_tokens: usage.input_tokens,
-        cached_tokens: usage.cached_tokens,
-        output_tokens: usage.output_tokens,
-        micro_usd: cx.small.prices().cost(usage),
-        at: tx.now(),
-    };
-    store::ledger::add(tx, &entry)
 }

@@ -151,7 +151,7 @@ fn accepted(
     receipt: String,
 ) -> Result<()> {
     let was = action.state;
-    let can_look_up = cx.world.spec(&action.tool).is_some_and(|spec| spec.can_look_up);
+    let can_look_up = cx.can_look_up(&action.tool);
     action.state = ActionState::Accepted;
     action.receipt = Some(receipt);
     action.authority = Some("outside".into());

@@ -81,10 +81,16 @@ pub(crate) fn control(tx: &mut OwnerTx<'_, '_>, held: &Held) -> Result<Control> 
     })
 }
 
+/// The approval that an action points at, if it is its own: the content does not name its action, so two that
+/// are alike have one digest and the record alone tells them apart (ADM-13).
+fn own_approval(tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<Option<Approval>> {
+    let Some(id) = action.approval else { return Ok(None) };
+    Ok(Some(approval::get(tx, id)?).filter(|approval| approval.action == action.id))
+}
+
 /// The approval that counts, with its grant as others have used it.
 fn release(tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<Option<Release>> {
-    let Some(id) = action.approval else { return Ok(None) };
-    let approval = approval::get(tx, id)?;
+    let Some(approval) = own_approval(tx, action)? else { return Ok(None) };
     let grant = match approval.rests_on {
         None => None,
         Some(grant) => {
@@ -122,23 +128,7 @@ pub(crate) fn ask(
 ) -> Result<()> {
     let was = held.action.state;
     let until = decide_until(cx, &held.action, tx.now());
-    let request = Approval {
-        id: cx.id(),
-        owner: tx.owner(),
-        action: held.action.id,
-        digest: held.action.digest,
-        task_version: held.action.task_version,
-        until_at: until,
-        rests_on: None,
-        template: TEMPLATE.into(),
-        created_at: tx.now(),
-        state: ApprovalState::Requested,
-        decided_by: None,
-        device: None,
-        decided_at: None,
-        reason: None,
-        moved_at: tx.now(),
-    };
+    let request = Approval::request(cx.id(), &held.action, TEMPLATE, until, tx.now());
     store::approval::insert(tx, &request)?;
     let action = &mut held.action;
     action.state = ActionState::AwaitingApproval;
@@ -153,8 +143,7 @@ pub(crate) fn ask(
 
 /// Ends the approval of an action that goes no further.
 pub(crate) fn end_approval(tx: &mut OwnerTx<'_, '_>, action: &Action, expired: bool) -> Result<()> {
-    let Some(id) = action.approval else { return Ok(()) };
-    let approval = approval::get(tx, id)?;
+    let Some(approval) = own_approval(tx, action)? else { return Ok(()) };
     let to = match (approval.state, expired) {
         (ApprovalState::Requested | ApprovalState::Granted, true) => ApprovalState::Expired,
         (ApprovalState::Requested, false) => ApprovalState::Cancelled,

@@ -35,6 +35,7 @@ pub mod watcher;
 pub mod worker;
 pub mod world;
 
+mod aside;
 mod assemble;
 mod effect;
 mod hold;
@@ -82,6 +83,11 @@ impl Context {
     /// A new identifier without a noun: transactions and ledger entries.
     pub fn uuid(&self) -> uuid::Uuid {
         self.id::<Incarnation>().uuid()
+    }
+
+    /// Whether what became of a tool's operations can be looked up, by the manifest as it is now.
+    pub(crate) fn can_look_up(&self, tool: &str) -> bool {
+        self.world.spec(tool).is_some_and(|spec| spec.can_look_up)
     }
 
     /// How long something outside is left alone after so many failures in a row.

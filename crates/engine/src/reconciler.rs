@@ -69,11 +69,25 @@ fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option<L
     if action.state == ActionState::Dispatched {
         return forgotten(cx, tx, &mut action);
     }
-    if action.state == ActionState::Unknown {
-        tell(cx, tx, &mut action)?;
+    match action.state {
+        ActionState::Unknown => tell(cx, tx, &mut action)?,
+        ActionState::Accepted => tell_confirmed(cx, tx, &mut action)?,
+        ActionState::Proposed
+        | ActionState::AwaitingApproval
+        | ActionState::Authorized
+        | ActionState::Admitted
+        | ActionState::Dispatched
+        | ActionState::Effective
+        | ActionState::Blocked
+        | ActionState::Denied
+        | ActionState::Expired
+        | ActionState::Superseded
+        | ActionState::Withdrawn
+        | ActionState::Cancelled
+        | ActionState::Abandoned => {}
     }
     let was = action.state;
-    let can_look_up = cx.world.spec(&action.tool).is_some_and(|spec| spec.can_look_up);
+    let can_look_up = cx.can_look_up(&action.tool);
     action.tries = action.tries.saturating_add(1);
     action.due_at = can_look_up.then(|| now.plus_ms(cx.backoff_ms(action.tries)));
     store::action::put(tx, &action, was, None)?;
@@ -98,6 +112,23 @@ fn forgotten(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Res
     Ok(None)
 }
 
+/// Whether looking has lasted for as long as it may, or is not possible at all.
+fn is_late(cx: &Context, tx: &OwnerTx<'_, '_>, action: &Action) -> bool {
+    let since = action.sent_at.unwrap_or(action.moved_at);
+    !cx.can_look_up(&action.tool) || since.plus_ms(cx.limits.reconcile_ms) <= tx.now()
+}
+
+/// Tells whoever waits, once, that it was confirmed and that no evidence could be had: it stays confirmed, and
+/// is never shown as in force by that.
+fn tell_confirmed(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<()> {
+    if action.escalated_at.is_some() || !is_late(cx, tx, action) {
+        return Ok(());
+    }
+    action.escalated_at = Some(tx.now());
+    action.reason = Some("its vendor confirmed it; no evidence could be had yet".into());
+    settled(cx, tx, action)
+}
+
 /// Tells the person that it is being checked, and at the deadline asks them.
 fn tell(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<()> {
     if action.escalated_at.is_some() {
@@ -105,8 +136,7 @@ fn tell(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<(
     }
     let now = tx.now();
     let since = action.sent_at.unwrap_or(action.moved_at);
-    let can_look_up = cx.world.spec(&action.tool).is_some_and(|spec| spec.can_look_up);
-    if !can_look_up || since.plus_ms(cx.limits.reconcile_ms) <= now {
+    if is_late(cx, tx, action) {
         return escalate(cx, tx, action, None);
     }
     if since.plus_ms(cx.limits.unknown_told_ms) <= now {

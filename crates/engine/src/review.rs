@@ -5,17 +5,16 @@
 
 use base::{ActionId, GrantId, OwnerId};
 use domain::effect::{Gate, Limit, Verdict, read_verdict, tier};
-use domain::state::{ActionState, ApprovalState, TaskVersionState};
-use model::{Answer, Block, Message, ModelError, Request};
+use domain::state::{ActionState, TaskVersionState};
+use model::{Answer, ModelError, Request};
 use store::approval::Approval;
-use store::ledger::{LedgerEntry, LedgerKind};
+use store::ledger::LedgerKind;
 use store::owner::PrincipalKind;
 use store::{OwnerTx, Result};
 
 use crate::effect::{Held, ask, decide_until, drop_action, held};
 use crate::pump::unless_stopped;
-use crate::world::within;
-use crate::{Context, assemble};
+use crate::{Context, aside, notice};
 
 const BATCH: i64 = 16;
 /// Tokens that the reviewer's answer may have.
@@ -81,6 +80,13 @@ fn decide(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option
             Ok(None)
         }
         (Gate::Review, Some(grant)) => {
+            // The cap holds for the reviewer too; without it a person has to look.
+            let owner = store::owner::locked(tx)?;
+            if notice::capped(cx, tx, &owner)? {
+                let why = "This month's cap is used up, so the reviewer was not asked.".to_owned();
+                ask(cx, tx, &mut held, why)?;
+                return Ok(None);
+            }
             let request = question(tx, &held)?;
             // Whoever crashes now leaves it to be reviewed again after this time.
             held.action.due_at = Some(now.plus_ms(2 * cx.limits.review_ms));
@@ -143,23 +149,9 @@ fn release(
 ) -> Result<()> {
     let owner = tx.owner();
     let policy = store::owner::principal(tx, owner, PrincipalKind::Policy)?.id;
-    let approval = Approval {
-        id: cx.id(),
-        owner,
-        action: held.action.id,
-        digest: held.action.digest,
-        task_version: held.action.task_version,
-        until_at: decide_until(cx, &held.action, tx.now()),
-        rests_on: Some(grant),
-        template: POLICY.into(),
-        created_at: tx.now(),
-        state: ApprovalState::Granted,
-        decided_by: Some(policy),
-        device: None,
-        decided_at: Some(tx.now()),
-        reason: reviewed,
-        moved_at: tx.now(),
-    };
+    let until = decide_until(cx, &held.action, tx.now());
+    let request = Approval::request(cx.id(), &held.action, POLICY, until, tx.now());
+    let approval = Approval { rests_on: Some(grant), reason: reviewed, ..request.granted(policy) };
     store::approval::insert(tx, &approval)?;
     let action = &mut held.action;
     let was = action.state;
@@ -191,18 +183,12 @@ fn question(tx: &mut OwnerTx<'_, '_>, held: &Held) -> Result<Request> {
     }
     let action = String::from_utf8_lossy(&held.bytes);
     let text = domain::effect::review_question(&delegation, &action, &objects);
-    Ok(Request {
-        blocks: vec![Message::User(text).to_block()],
-        tools: Block::from_stored("[]".to_owned()),
-        max_output_tokens: ANSWER_TOKENS_MAX,
-    })
+    Ok(aside::question(text, ANSWER_TOKENS_MAX))
 }
 
 /// Asks the reviewer, for as long as that may take.
 pub async fn perform(cx: &Context, review: &Review) -> std::result::Result<Answer, ModelError> {
-    let heard = |_bytes: u64| {};
-    let asked = within(cx.limits.review_ms, cx.reviewer.ask(&review.request, &heard)).await;
-    asked.unwrap_or_else(|| Err(ModelError::retry("no answer in time")))
+    aside::ask(cx.reviewer.as_ref(), &review.request, cx.limits.review_ms).await
 }
 
 /// Takes the reviewer's word: nothing against it lets the policy release; anything else asks the person.
@@ -219,7 +205,8 @@ pub fn record(
     let verdict = match answer {
         Err(error) => Verdict::Against(format!("it gave no answer ({error})")),
         Ok(answer) => {
-            spend(cx, tx, &held, &answer)?;
+            let of = (LedgerKind::Review, held.action.duty);
+            aside::spend(cx, tx, cx.reviewer.as_ref(), of, &answer)?;
             read_verdict(answer.text.as_deref().unwrap_or_default())
         }
     };
@@ -246,24 +233,5 @@ fn expire(cx: &Context, tx: &mut OwnerTx<'_, '_>, held: &mut Held) -> Result<()>
     let why = "nobody decided in time";
     drop_action(cx, tx, &mut held.action, ActionState::Expired, why, None)?;
     let text = domain::words::lapsed(&held.content);
-    crate::notice::action(cx, tx, &held.action, text).map(|_| ())
-}
-
-fn spend(cx: &Context, tx: &mut OwnerTx<'_, '_>, held: &Held, answer: &Answer) -> Result<()> {
-    let usage = answer.usage.bounded(cx.reviewer.context_tokens());
-    let entry = LedgerEntry {
-        id: cx.uuid(),
-        owner: tx.owner(),
-        month: assemble::month(&store::owner::locked(tx)?, tx.now())?,
-        run: None,
-        duty: held.action.duty,
-        kind: LedgerKind::Review,
-        model: cx.reviewer.name().to_owned(),
-        input_tokens: usage.input_tokens,
-        cached_tokens: usage.cached_tokens,
-        output_tokens: usage.output_tokens,
-        micro_usd: cx.reviewer.prices().cost(usage),
-        at: tx.now(),
-    };
-    store::ledger::add(tx, &entry)
+    notice::action(cx, tx, &held.action, text).map(|_| ())
 }

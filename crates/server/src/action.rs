@@ -1,8 +1,9 @@
 //! The commands for outside effects: from words of the command line to the client.
 
+use crate::answer;
 use crate::cli::ActionCommand;
 use crate::client::actions::{self, Statement};
-use crate::client::{Answer, Client, ClientError, Screen};
+use crate::client::{Client, ClientError, Screen};
 use crate::repeat;
 
 /// Runs one of them.
@@ -15,7 +16,7 @@ pub async fn dispatch(
         ActionCommand::List(args) => actions::list(client, args.last, args.open, screen).await,
         ActionCommand::Show(args) => actions::show(client, &args.action.to_string(), screen).await,
         ActionCommand::Approve(args) => {
-            let answer = Answer { yes: args.yes, digest: args.digest, id: args.id };
+            let answer = answer(args.yes);
             actions::approve(client, &args.action.to_string(), answer, screen).await
         }
         ActionCommand::Deny(args) => {

@@ -320,7 +320,18 @@ fn dial(text: &str) -> Result<Dial, String> {
 pub struct ConfirmArgs {
     /// Id of the card, as `adjutant tail` shows it
     pub proposal: ProposalId,
-    /// Confirm without asking
+    /// How.
+    #[command(flatten)]
+    pub yes: Yes,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// How a person says yes to a card.
+#[derive(Debug, Args)]
+pub struct Yes {
+    /// Say yes without being asked
     #[arg(long)]
     pub yes: bool,
     /// Refuse unless the card still has this digest
@@ -329,9 +340,6 @@ pub struct ConfirmArgs {
     /// Id of a decision whose answer was lost
     #[arg(long, value_name = "ID")]
     pub id: Option<EventId>,
-    /// Output.
-    #[command(flatten)]
-    pub json: Json,
 }
 
 /// Arguments of `decline`.

@@ -158,6 +158,12 @@ async fn ask_server(ask: Ask, config: &Config, env: config::Env<'_>) -> anyhow::
     Ok(exit)
 }
 
+/// The decision as the command line gave it.
+fn answer(yes: cli::Yes) -> client::Answer {
+    let cli::Yes { yes, digest, id } = yes;
+    client::Answer { yes, digest, id }
+}
+
 fn repeat(args: cli::RepeatArgs) -> Repeat {
     Repeat { id: args.id, wait_s: args.wait }
 }
@@ -181,7 +187,7 @@ async fn dispatch_talk(
         TalkCommand::Duties(_) => client::duties(client, screen).await,
         TalkCommand::Duty(args) => client::duty(client, &args.duty.to_string(), screen).await,
         TalkCommand::Confirm(args) => {
-            let answer = client::Answer { yes: args.yes, digest: args.digest, id: args.id };
+            let answer = answer(args.yes);
             client::confirm(client, &args.proposal.to_string(), answer, screen).await
         }
         TalkCommand::Decline(args) => {

@@ -4,7 +4,7 @@ use base::{
     ActionId, ApprovalId, BodyId, Currency, Digest, DutyId, GrantId, OwnerId, PrincipalId, RunId,
     SessionId, TaskVersionId, Timestamp,
 };
-use domain::effect::{Effect, Tier};
+use domain::effect::{Effect, Frozen, Tier};
 use domain::state::ActionState;
 
 use crate::error::{Result, StoreError};
@@ -78,6 +78,66 @@ record! {
         pub escalated_at: Option<Timestamp>,
         /// When its state last moved.
         pub moved_at: Timestamp,
+    }
+}
+
+/// Where an action comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Origin {
+    /// The action's id.
+    pub id: ActionId,
+    /// Whose.
+    pub owner: OwnerId,
+    /// In which lane.
+    pub session: SessionId,
+    /// For which duty.
+    pub duty: Option<DutyId>,
+    /// By which run.
+    pub run: RunId,
+    /// By which call.
+    pub call_id: String,
+    /// The body with its frozen bytes.
+    pub content: BodyId,
+}
+
+impl Action {
+    /// An action as it begins: its content frozen, nobody has looked at it.
+    pub fn proposed(of: Origin, frozen: &Frozen, now: Timestamp) -> Self {
+        let content = &frozen.content;
+        let amount = content.amount();
+        Action {
+            id: of.id,
+            owner: of.owner,
+            session: of.session,
+            duty: of.duty,
+            task_version: content.task_version,
+            run: of.run,
+            call_id: of.call_id,
+            tool: content.operation.clone(),
+            effect: content.effect,
+            content: of.content,
+            digest: frozen.digest,
+            errand: content.errand.clone(),
+            minor: amount.map(|amount| amount.minor),
+            currency: amount.map(|amount| amount.currency),
+            compensates: content.compensates,
+            expires_at: frozen.expires_at,
+            created_at: now,
+            state: ActionState::Proposed,
+            tier: None,
+            reason: None,
+            draws_on: None,
+            approval: None,
+            not_before: None,
+            due_at: Some(now),
+            tries: 0,
+            sent_at: None,
+            receipt: None,
+            authority: None,
+            contradicted: false,
+            escalated_at: None,
+            moved_at: now,
+        }
     }
 }
 

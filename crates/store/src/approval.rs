@@ -5,6 +5,7 @@ use base::{
 };
 use domain::state::ApprovalState;
 
+use crate::action::Action;
 use crate::error::{Result, StoreError};
 use crate::sql::statements;
 use crate::tx::{OwnerTx, Tx};
@@ -43,6 +44,41 @@ record! {
         pub reason: Option<String>,
         /// When its state last moved.
         pub moved_at: Timestamp,
+    }
+}
+
+impl Approval {
+    /// The question to a person: exactly this content, in this version, until then.
+    pub fn request(
+        id: ApprovalId,
+        action: &Action,
+        template: &str,
+        until_at: Timestamp,
+        now: Timestamp,
+    ) -> Self {
+        Approval {
+            id,
+            owner: action.owner,
+            action: action.id,
+            digest: action.digest,
+            task_version: action.task_version,
+            until_at,
+            rests_on: None,
+            template: template.to_owned(),
+            created_at: now,
+            state: ApprovalState::Requested,
+            decided_by: None,
+            device: None,
+            decided_at: None,
+            reason: None,
+            moved_at: now,
+        }
+    }
+
+    /// The same as it is once somebody said yes.
+    pub fn granted(self, by: PrincipalId) -> Self {
+        let decided_at = Some(self.created_at);
+        Approval { state: ApprovalState::Granted, decided_by: Some(by), decided_at, ..self }
     }
 }
 

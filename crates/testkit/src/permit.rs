@@ -7,7 +7,7 @@ use base::{ActionId, Clock as _, EventId, Id as _, Timestamp};
 use domain::effect::{Frozen, Tier};
 use domain::event::Trust;
 use domain::state::{ActionState, ApprovalState, AttemptState};
-use store::action::{Action, ActionObject};
+use store::action::{Action, ActionObject, Origin};
 use store::approval::{Approval, Tap};
 use store::attempt::Attempt;
 use store::event::NewBody;
@@ -76,63 +76,24 @@ fn now(harness: &Harness) -> Timestamp {
 }
 
 fn proposed(harness: &Harness, frozen: &Frozen) -> Action {
-    let content = &frozen.content;
-    let amount = content.amount();
     let id: ActionId = harness.id();
-    Action {
+    let origin = Origin {
         id,
         owner: harness.owner,
         session: harness.main,
-        duty: content.task_version.map(|_version| harness.id()),
-        task_version: content.task_version,
+        duty: frozen.content.task_version.map(|_version| harness.id()),
         run: harness.id(),
         call_id: "call".to_owned(),
-        tool: content.operation.clone(),
-        effect: content.effect,
         content: harness.id(),
-        digest: frozen.digest,
-        // A test may send the same call twice; each is an errand of its own.
-        errand: id.to_string(),
-        minor: amount.map(|amount| amount.minor),
-        currency: amount.map(|amount| amount.currency),
-        compensates: content.compensates,
-        expires_at: frozen.expires_at,
-        created_at: now(harness),
-        state: ActionState::Proposed,
-        tier: None,
-        reason: None,
-        draws_on: None,
-        approval: None,
-        not_before: None,
-        due_at: None,
-        tries: 0,
-        sent_at: None,
-        receipt: None,
-        authority: None,
-        contradicted: false,
-        escalated_at: None,
-        moved_at: now(harness),
-    }
+    };
+    // A test may send the same call twice; each is an errand of its own.
+    Action { errand: id.to_string(), ..Action::proposed(origin, frozen, now(harness)) }
 }
 
 fn granted(harness: &Harness, action: &Action) -> Approval {
-    Approval {
-        decided_at: None,
-        id: harness.id(),
-        owner: action.owner,
-        action: action.id,
-        digest: action.digest,
-        task_version: action.task_version,
-        until_at: now(harness).plus_ms(SEND_MS),
-        rests_on: None,
-        template: "test".to_owned(),
-        created_at: now(harness),
-        state: ApprovalState::Granted,
-        decided_by: Some(harness.user),
-        device: Some(harness.id()),
-        reason: None,
-        moved_at: now(harness),
-    }
+    let (until, at) = (now(harness).plus_ms(SEND_MS), now(harness));
+    let request = Approval::request(harness.id(), action, "test", until, at);
+    Approval { device: Some(harness.id()), ..request.granted(harness.user) }
 }
 
 fn attempt(harness: &Harness, action: &Action, operation_id: &str) -> Attempt {

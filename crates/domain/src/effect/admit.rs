@@ -231,6 +231,28 @@ pub fn recall(refusal: &Refusal) -> Recall {
     }
 }
 
+/// What becomes of an action that nobody wants any more: as `to` where nobody had admitted it, cancelled
+/// between the cut lines, given up where it certainly never left. `None`: it left, or has ended, and can only
+/// be dealt with (ADM-16).
+pub fn taken_back(state: ActionState, to: ActionState, never_left: bool) -> Option<ActionState> {
+    match state {
+        ActionState::Proposed | ActionState::AwaitingApproval | ActionState::Authorized => Some(to),
+        ActionState::Admitted => Some(ActionState::Cancelled),
+        ActionState::Blocked if never_left => Some(ActionState::Abandoned),
+        ActionState::Dispatched
+        | ActionState::Unknown
+        | ActionState::Accepted
+        | ActionState::Effective
+        | ActionState::Blocked
+        | ActionState::Denied
+        | ActionState::Expired
+        | ActionState::Superseded
+        | ActionState::Withdrawn
+        | ActionState::Cancelled
+        | ActionState::Abandoned => None,
+    }
+}
+
 impl Refusal {
     /// Whether the action stays as it was and is asked again later: only its own expiry ends it (ADM-20).
     pub fn is_passing(&self) -> bool {

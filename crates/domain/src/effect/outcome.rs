@@ -113,9 +113,9 @@ pub fn reconcile(action: &Settled, sight: &Sight, now: Timestamp) -> Finding {
     match (action.state, sight) {
         (_, Sight::Unreadable(_)) => Finding::Again,
         (ActionState::Blocked, Sight::Found { ended: true, .. }) => Finding::Confirmed,
-        (ActionState::Blocked, Sight::Found { receipt, ended: false }) => {
-            Finding::Contradiction { why: format!("it was refused, and yet {receipt} is there") }
-        }
+        (ActionState::Blocked, Sight::Found { receipt, ended: false }) => Finding::Contradiction {
+            why: format!("it was taken for not done, and yet {receipt} is there"),
+        },
         (ActionState::Blocked, Sight::Absent) if promised => Finding::Confirmed,
         (ActionState::Blocked, Sight::Absent) => Finding::Again,
         (_, Sight::Found { receipt, ended: true }) => {

@@ -1,6 +1,7 @@
 //! The person's word on an action: release, refuse, take back, and what became of it (ADM-14, ADM-21).
 
 use base::{ActionId, Digest};
+use domain::effect::taken_back;
 use domain::state::{ActionState, ApprovalState, AttemptState};
 use domain::words;
 use store::action::Action;
@@ -123,40 +124,34 @@ pub fn withdraw(
 ) -> Result<Changed> {
     let mut action = own(tx, id)?;
     let by = Some(device.principal);
-    let to = match action.state {
-        ActionState::Proposed | ActionState::AwaitingApproval | ActionState::Authorized => {
-            ActionState::Withdrawn
-        }
-        ActionState::Admitted => ActionState::Cancelled,
-        ActionState::Blocked if action.not_before.is_some() => ActionState::Abandoned,
-        ActionState::Dispatched | ActionState::Unknown => {
-            return Ok(Changed::Conflict(
-                "It has been sent already; what became of it is being checked. It can then be undone \
-                 by an action of its own."
-                    .into(),
-            ));
-        }
-        ActionState::Accepted | ActionState::Effective => {
-            return Ok(Changed::Conflict(
-                "It has happened already. It can be undone by an action of its own: ask for that."
-                    .into(),
-            ));
-        }
+    if let Some(to) = taken_back(action.state, ActionState::Withdrawn, never_left(&action)) {
+        drop_action(cx, tx, &mut action, to, "the person took it back", by)?;
+        return Ok(Changed::Done);
+    }
+    match action.state {
+        ActionState::Dispatched | ActionState::Unknown => Ok(Changed::Conflict(
+            "It has been sent already; what became of it is being checked. It can then be undone by an \
+             action of its own."
+                .into(),
+        )),
+        ActionState::Accepted | ActionState::Effective => Ok(Changed::Conflict(
+            "It has happened already. It can be undone by an action of its own: ask for that.".into(),
+        )),
         ActionState::Withdrawn | ActionState::Cancelled | ActionState::Abandoned => {
-            return Ok(Changed::Done);
+            Ok(Changed::Done)
         }
-        ActionState::Blocked
+        ActionState::Proposed
+        | ActionState::AwaitingApproval
+        | ActionState::Authorized
+        | ActionState::Admitted
+        | ActionState::Blocked
         | ActionState::Denied
         | ActionState::Expired
-        | ActionState::Superseded => {
-            return Ok(Changed::Conflict(format!(
-                "Nothing is left to take back: it is {}.",
-                words::action_state(action.state)
-            )));
-        }
-    };
-    drop_action(cx, tx, &mut action, to, "the person took it back", by)?;
-    Ok(Changed::Done)
+        | ActionState::Superseded => Ok(Changed::Conflict(format!(
+            "Nothing is left to take back: it is {}.",
+            words::action_state(action.state)
+        ))),
+    }
 }
 
 /// What the person says of an effect that nobody could find out about.
@@ -234,22 +229,14 @@ pub(super) fn drop_unsent(
     by: Option<base::PrincipalId>,
 ) -> Result<()> {
     for mut action in store::action::open(tx, session)? {
-        let to = match action.state {
-            ActionState::Proposed | ActionState::AwaitingApproval | ActionState::Authorized => to,
-            ActionState::Admitted => ActionState::Cancelled,
-            ActionState::Dispatched
-            | ActionState::Unknown
-            | ActionState::Accepted
-            | ActionState::Effective
-            | ActionState::Blocked
-            | ActionState::Denied
-            | ActionState::Expired
-            | ActionState::Superseded
-            | ActionState::Withdrawn
-            | ActionState::Cancelled
-            | ActionState::Abandoned => continue,
-        };
-        drop_action(cx, tx, &mut action, to, why, by)?;
+        if let Some(to) = taken_back(action.state, to, never_left(&action)) {
+            drop_action(cx, tx, &mut action, to, why, by)?;
+        }
     }
     Ok(())
+}
+
+/// Whether it was tried and certainly never left: only then is there a time to send it again.
+fn never_left(action: &Action) -> bool {
+    action.state == ActionState::Blocked && action.not_before.is_some()
 }

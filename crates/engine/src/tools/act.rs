@@ -3,10 +3,9 @@
 use base::ActionId;
 use domain::effect::{Object, freeze};
 use domain::event::{EventKind, Trust};
-use domain::state::ActionState;
 use model::ToolCall;
 use serde_json::{Map, Value};
-use store::action::{Action, ActionObject};
+use store::action::{Action, ActionObject, Origin};
 use store::event::NewBody;
 use store::{OwnerTx, Result};
 
@@ -50,45 +49,21 @@ pub(super) fn propose(
     };
     let body = NewBody {
         id: cx.id(),
-        bytes: frozen.bytes,
+        bytes: frozen.bytes.clone(),
         media: "application/json".into(),
         provenance: format!("run:{}:action", run.id),
         trust: Trust::Outside,
     };
-    let amount = frozen.content.amount();
-    let action = Action {
+    let origin = Origin {
         id: cx.id(),
         owner: tx.owner(),
         session: run.session,
         duty: run.duty,
-        task_version: run.task_version,
         run: run.id,
         call_id: call.id.clone(),
-        tool: tool.clone(),
-        effect: wish.spec.effect,
         content: body.id,
-        digest: frozen.digest,
-        errand: frozen.content.errand.clone(),
-        minor: amount.map(|amount| amount.minor),
-        currency: amount.map(|amount| amount.currency),
-        compensates: undone,
-        expires_at: frozen.expires_at,
-        created_at: tx.now(),
-        state: ActionState::Proposed,
-        tier: None,
-        reason: None,
-        draws_on: None,
-        approval: None,
-        not_before: None,
-        due_at: Some(tx.now()),
-        tries: 0,
-        sent_at: None,
-        receipt: None,
-        authority: None,
-        contradicted: false,
-        escalated_at: None,
-        moved_at: tx.now(),
     };
+    let action = Action::proposed(origin, &frozen, tx.now());
     store::event::put_body(tx, body)?;
     store::action::insert(tx, &action, &named(&action, &found))?;
     let awaited = waits::Awaited {

@@ -121,6 +121,74 @@ fn an_offer_that_expires_during_a_pause_ends_its_action_and_the_pause_nothing_el
 }
 
 #[test]
+fn an_approval_of_an_action_that_is_alike_counts_for_no_other() {
+    let room = Room::honest();
+    let first = room.ask();
+    room.talk.say("book the room once more");
+    room.talk.turn();
+    let second = room.actions().remove(0);
+    assert_eq!(first.digest, second.digest);
+    room.stages();
+    let (id, digest) = (first.id, first.digest);
+    let released = room.tap(move |_, tx, device| control::approve(tx, device, id, digest));
+    assert_eq!(released, Changed::Done);
+    let approval = room.approvals(id)[0].id;
+    room.tap(move |_, tx, device| {
+        let mut other = store::action::get(tx, second.id)?;
+        let own = store::approval::of_action(tx, second.id)?.remove(0);
+        let tap = store::approval::Tap::default();
+        store::approval::advance(tx, &own, ApprovalState::Cancelled, tap)?;
+        // The one that was released is not looked at before the other.
+        let mut released = store::action::get(tx, id)?;
+        released.due_at = Some(tx.now().plus_ms(3_600_000));
+        store::action::put(tx, &released, ActionState::Authorized, None)?;
+        other.state = ActionState::Authorized;
+        other.approval = Some(approval);
+        other.due_at = Some(tx.now());
+        store::action::put(tx, &other, ActionState::AwaitingApproval, Some(device.principal))
+    });
+    for _ in 0..10 {
+        room.after_ms(10_000);
+    }
+    let states: Vec<_> = room.actions().into_iter().map(|action| action.state).collect();
+    assert_eq!(states, [ActionState::AwaitingApproval, ActionState::Authorized]);
+    assert_eq!(room.sent(), []);
+}
+
+#[test]
+fn the_months_cap_holds_for_the_reviewer_and_a_person_is_asked() {
+    let mut room = Room::honest();
+    // This reviewer would panic if it were asked.
+    room.talk.cx.reviewer = Small::says(&[]);
+    room.duty("3000.00 each, 8200.00 in all, 3 times");
+    room.tap(|_, tx, _| store::owner::set_cap(tx, base::MicroUsd(1)));
+    room.stages();
+    assert_eq!((room.state(), room.sent().len()), (ActionState::AwaitingApproval, 0));
+    assert!(room.only().reason.unwrap().starts_with("This month's cap is used up"));
+}
+
+#[test]
+fn what_is_confirmed_and_can_never_be_looked_up_is_told_at_the_deadline() {
+    let down = Sight::Unreadable("down".into());
+    let room = Room::with(&[Observation::Receipt("C-1".into())], &[down], true);
+    room.ask();
+    room.stages();
+    room.approve();
+    room.stages();
+    room.after_ms(5_000);
+    let news = |room: &Room| {
+        now(engine::router::pass(&room.talk.cx)).unwrap();
+        let bodies = room.talk.turn();
+        bodies.iter().any(|body| String::from_utf8_lossy(body).contains("news of an action"))
+    };
+    room.after_ms(60_000);
+    assert!(!news(&room));
+    room.after_ms(DAY_MS);
+    assert_eq!(room.state(), ActionState::Accepted);
+    assert!(news(&room), "whoever waits for it is told what is known");
+}
+
+#[test]
 fn evidence_against_the_persons_word_opens_it_again() {
     let down = Sight::Unreadable("down".into());
     let there = Sight::Found { receipt: "C-1".into(), ended: false };

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::{ActionId, BodyId, Clock, Digest, IdSource, Limits, SystemClock, Timestamp};
-use domain::effect::{Effect, Observation, Sight, Spec, Tier, freeze};
+use domain::effect::{Effect, Observation, Sight, Spec, freeze};
 use domain::event::Trust;
-use domain::state::{ActionState, ApprovalState};
+use domain::state::ActionState;
 use engine::pump::{self, Hints};
 use engine::world::{Acted, Call, Intended, Level, Look, Need, Read, Slow, World};
 use engine::{Context, setup};
 use serde_json::{Map, Value, json};
-use store::action::Action;
+use store::action::{Action, Origin};
 use store::approval::Approval;
 use store::device::Device;
 use store::event::NewBody;
@@ -170,56 +170,13 @@ async fn intent(cx: &Context, device: &Device, session: base::SessionId, n: u32)
     let (id, content): (ActionId, BodyId) = (cx.id(), cx.id());
     cx.write(device.owner, move |cx, tx| {
         let now = tx.now();
-        let mut action = Action {
-            id,
-            owner: device.owner,
-            session,
-            duty: None,
-            task_version: None,
-            run: cx.id(),
-            call_id: n.to_string(),
-            tool: "shop.order".into(),
-            effect: Effect::Reversible,
-            content,
-            digest: frozen.digest,
-            errand: frozen.content.errand.clone(),
-            minor: None,
-            currency: None,
-            compensates: None,
-            expires_at: None,
-            created_at: now,
-            state: ActionState::Proposed,
-            tier: Some(Tier::R4),
-            reason: None,
-            draws_on: None,
-            approval: None,
-            not_before: None,
-            due_at: None,
-            tries: 0,
-            sent_at: None,
-            receipt: None,
-            authority: None,
-            contradicted: false,
-            escalated_at: None,
-            moved_at: now,
-        };
-        let approval = Approval {
-            id: cx.id(),
-            owner: device.owner,
-            action: id,
-            digest: frozen.digest,
-            task_version: None,
-            until_at: now.plus_ms(3_600_000),
-            rests_on: None,
-            template: "test".into(),
-            created_at: now,
-            state: ApprovalState::Granted,
-            decided_by: Some(device.principal),
-            device: Some(device.id),
-            decided_at: Some(now),
-            reason: None,
-            moved_at: now,
-        };
+        let (owner, run) = (device.owner, cx.id());
+        let call_id = n.to_string();
+        let origin = Origin { id, owner, session, duty: None, run, call_id, content };
+        let mut action = Action::proposed(origin, &frozen, now);
+        let until = now.plus_ms(3_600_000);
+        let request = Approval::request(cx.id(), &action, "test", until, now);
+        let approval = Approval { device: Some(device.id), ..request.granted(device.principal) };
         let body = NewBody {
             id: content,
             bytes: frozen.bytes,
@@ -240,29 +197,44 @@ async fn intent(cx: &Context, device: &Device, session: base::SessionId, n: u32)
     id
 }
 
-/// How many intents ended where, once all have.
+/// Intents of one read, which ends within a second.
+const BATCH: usize = 200;
+
+/// Where each intent ended, once all have.
 async fn ended(cx: &Context, ids: &[ActionId]) -> BTreeMap<&'static str, Vec<ActionId>> {
+    let mut by_state: BTreeMap<&'static str, Vec<ActionId>> = BTreeMap::new();
+    for batch in ids.chunks(BATCH) {
+        for (id, state) in settled(cx, batch).await {
+            by_state.entry(state).or_default().push(id);
+        }
+    }
+    by_state
+}
+
+/// Where some intents ended, once all of them have.
+async fn settled(cx: &Context, ids: &[ActionId]) -> Vec<(ActionId, &'static str)> {
     let mut signals = cx.store.signals();
     loop {
-        let all = ids.to_vec();
+        let batch = ids.to_vec();
         let found = cx
             .store
             .read(move |tx| {
-                let mut by_state: BTreeMap<&'static str, Vec<ActionId>> = BTreeMap::new();
-                for id in all {
+                let mut states = Vec::new();
+                for id in batch {
                     let action = store::action::get(tx, id)?;
                     // What was refused is looked at for long afterwards; it has settled all the same.
                     let settled = action.state == ActionState::Effective
                         || (action.state == ActionState::Blocked && action.not_before.is_none());
-                    let state = if settled { action.state.word() } else { "open" };
-                    by_state.entry(state).or_default().push(id);
+                    states.push((id, settled.then(|| action.state.word())));
                 }
-                Ok(by_state)
+                Ok(states)
             })
             .await;
+        // A reader that took too long, or something that is still under way: look at the next change.
         match found {
-            Ok(found) if !found.contains_key("open") => return found,
-            // A reader that took too long, or something that is still under way.
+            Ok(states) if states.iter().all(|(_, state)| state.is_some()) => {
+                return states.into_iter().filter_map(|(id, state)| Some((id, state?))).collect();
+            }
             Ok(_) | Err(_) => drop(signals.recv().await),
         }
     }
@@ -324,18 +296,16 @@ async fn judge(
             assert_eq!(done, *state == "effective", "{id} is {state}");
         }
     }
-    let of: Vec<ActionId> = ids.to_vec();
-    let attempts = cx
-        .store
-        .read(move |tx| {
-            let mut most = 0;
-            for id in of {
-                most = most.max(store::attempt::of_action(tx, id)?.len());
-            }
-            Ok(most)
-        })
-        .await
-        .unwrap();
+    let mut attempts = 0;
+    for batch in ids.chunks(BATCH) {
+        let batch = batch.to_vec();
+        let most = cx.store.read(move |tx| {
+            batch
+                .into_iter()
+                .try_fold(0, |most, id| Ok(most.max(store::attempt::of_action(tx, id)?.len())))
+        });
+        attempts = attempts.max(most.await.unwrap());
+    }
     assert!(attempts <= 3);
 }
 

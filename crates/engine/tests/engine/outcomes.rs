@@ -79,7 +79,7 @@ fn what_turns_up_after_the_promised_time_is_put_before_the_person() {
     room.after_ms(3_900_000);
     assert_eq!((room.state(), room.only().contradicted), (ActionState::Unknown, true));
     let card = room.talk.said().pop().unwrap().1;
-    assert!(card.contains("it was refused, and yet C-1 is there"), "{card}");
+    assert!(card.contains("it was taken for not done, and yet C-1 is there"), "{card}");
     assert_eq!(room.sent().len(), 1);
 }
 
@@ -116,7 +116,8 @@ fn a_world_that_contradicts_itself_becomes_a_card_and_nothing_more_is_sent() {
     let lies = (lies, Sight::Absent, "C-1 was confirmed, and is not there", unknown);
     // What is found there all the same is in force, whatever was said, and the person knows of both.
     let refuses = Observation::Refused("sold out".into());
-    let refuses = (refuses, there, "it was refused, and yet C-1 is there", ActionState::Effective);
+    let refuses =
+        (refuses, there, "it was taken for not done, and yet C-1 is there", ActionState::Effective);
     for (seen, sight, wanted, state) in [lies, refuses] {
         let room = Room::with(&[seen], &[sight], true);
         room.ask();

@@ -3,7 +3,7 @@
 use base::{ActionId, EventId};
 use clap::{Args, Subcommand};
 
-use super::{Json, Manner, RepeatArgs};
+use super::{Json, Manner, RepeatArgs, Yes};
 
 /// What to do with actions.
 #[derive(Debug, Subcommand)]
@@ -93,15 +93,9 @@ pub struct ShowArgs {
 pub struct ApproveArgs {
     /// Id of the action, as `adjutant tail` and `adjutant action list` show it
     pub action: ActionId,
-    /// Release without asking
-    #[arg(long)]
-    pub yes: bool,
-    /// Refuse unless the card still has this digest
-    #[arg(long, value_name = "DIGEST")]
-    pub digest: Option<String>,
-    /// Id of a decision whose answer was lost
-    #[arg(long, value_name = "ID")]
-    pub id: Option<EventId>,
+    /// How.
+    #[command(flatten)]
+    pub yes: Yes,
     /// Output.
     #[command(flatten)]
     pub json: Json,

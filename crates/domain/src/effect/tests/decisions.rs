@@ -373,8 +373,8 @@ fn a_look_proves_something_or_is_taken_again() {
                     let absent = absent(state, receipt, promised, contradicted);
                     let wanted = match (state, receipt) {
                         (ActionState::Blocked, _) => [
-                            contradiction("it was refused, and yet r-1 is there"),
-                            contradiction("it was refused, and yet r-2 is there"),
+                            contradiction("it was taken for not done, and yet r-1 is there"),
+                            contradiction("it was taken for not done, and yet r-2 is there"),
                             confirmed(),
                             absent,
                             again(),
@@ -457,4 +457,23 @@ fn a_reach_is_the_most_that_can_happen() {
     // More than is worth counting is told as endless, never as fewer.
     let far = draft(|d| d.until = Some("2099-01-01T00:00:00Z".into()));
     assert_eq!(of(&far).wakeups, None);
+}
+
+#[test]
+fn what_has_not_left_can_be_taken_back_and_nothing_else() {
+    use ActionState as S;
+    let wanted = |state, never_left| match (state, never_left) {
+        (S::Proposed | S::AwaitingApproval | S::Authorized, _) => Some(S::Superseded),
+        (S::Admitted, _) => Some(S::Cancelled),
+        (S::Blocked, true) => Some(S::Abandoned),
+        _ => None,
+    };
+    for word in S::MACHINE.states {
+        let state = S::parse(word).unwrap();
+        for never_left in [false, true] {
+            let to = taken_back(state, S::Superseded, never_left);
+            assert_eq!(to, wanted(state, never_left), "{word}");
+            assert!(to.is_none_or(|to| S::MACHINE.allows(word, to.word())), "{word}");
+        }
+    }
 }
