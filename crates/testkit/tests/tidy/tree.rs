@@ -163,3 +163,21 @@ fn no_path_of_one_machine_is_named() {
     let good = ["docs/work/x", "$HOME/x", "https://host/root/x"];
     check(machine_paths, "notes.md", &bad, &good, "Name it from the root of the project.");
 }
+
+/// Why a planted bug does not apply to a tree any more, in git's words.
+fn stale(patch: &str) -> Option<String> {
+    let mut git = std::process::Command::new("git");
+    let said = git.args(["apply", "--check", patch]).current_dir(crate::root()).output();
+    let said = said.expect("git");
+    (!said.status.success()).then(|| String::from_utf8_lossy(&said.stderr).trim().to_owned())
+}
+
+/// A plant that no longer applies proves nothing when the suite is asked to catch it.
+#[test]
+fn every_planted_bug_still_applies() {
+    let plants: Vec<String> = paths().into_iter().filter(|path| path.ends_with(".patch")).collect();
+    assert!(plants.len() >= 38, "{} plants", plants.len());
+    let findings: Vec<String> = plants.iter().filter_map(|plant| stale(plant)).collect();
+    assert_none(&findings, "Write the patch anew against the code as it is now.");
+    assert!(stale("README.md").is_some(), "what is no patch applies nowhere");
+}
