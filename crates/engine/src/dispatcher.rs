@@ -126,13 +126,13 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: AttemptId, acted: Acte
         Outcome::Blocked { why, again } => {
             let said = Said { reason: Some(why.clone()), answer, receipt: None };
             attempt::advance(tx, &attempt, AttemptState::Blocked, said)?;
-            blocked(
-                cx,
-                tx,
-                &mut action,
-                why,
-                again && attempt.n < i64::from(cx.limits.attempts_max),
-            )
+            // A refusal counts once a look finds nothing either, for a vendor may err; until then its
+            // errand stays open.
+            if !again && cx.can_look_up(&action.tool) {
+                return unknown(cx, tx, &mut action, why);
+            }
+            let again = again && attempt.n < i64::from(cx.limits.attempts_max);
+            blocked(cx, tx, &mut action, why, again)
         }
         Outcome::Unknown { why } if attempt.state == AttemptState::Registered => {
             let said = Said { reason: Some(why.clone()), answer, receipt: None };
@@ -162,8 +162,7 @@ fn accepted(
     if can_look_up { Ok(()) } else { settled(cx, tx, action) }
 }
 
-/// Certainly nothing happened. What never left may be sent again, after a new admission; what was refused
-/// is looked up once more, since a vendor may err.
+/// Certainly nothing happened. What never left may be sent again, after a new admission.
 fn blocked(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
@@ -172,20 +171,16 @@ fn blocked(
     again: bool,
 ) -> Result<()> {
     let was = action.state;
-    let now = tx.now();
-    let spec = cx.world.spec(&action.tool);
     action.state = ActionState::Blocked;
     action.reason = Some(why);
     action.tries = 0;
     if again {
-        let next = now.plus_ms(cx.backoff_ms(1));
+        let next = tx.now().plus_ms(cx.backoff_ms(1));
         (action.not_before, action.due_at) = (Some(next), Some(next));
         return store::action::put(tx, action, was, None);
     }
-    let settles = spec.filter(|spec| spec.can_look_up).and_then(|spec| spec.settled_after_ms);
     action.authority = Some("outside".into());
-    action.not_before = None;
-    action.due_at = settles.map(|ms| action.sent_at.unwrap_or(now).plus_ms(ms));
+    (action.not_before, action.due_at) = (None, None);
     store::action::put(tx, action, was, None)?;
     settled(cx, tx, action)
 }

@@ -186,6 +186,7 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, look: &Look, sight: Sight)
         sent_at: action.sent_at.unwrap_or(action.moved_at),
         settled_after_ms,
         contradicted: action.contradicted,
+        refused: refused(tx, &action)?,
     };
     match reconcile(&seen, &sight, tx.now()) {
         Finding::Again => Ok(()),
@@ -206,6 +207,13 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, look: &Look, sight: Sight)
         }
         Finding::Contradiction { why } => contradicted(cx, tx, &mut action, &why),
     }
+}
+
+/// What its vendor said when it refused the last sending.
+fn refused(tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<Option<String>> {
+    let last = attempt::of_action(tx, action.id)?.pop();
+    let blocked = last.filter(|attempt| attempt.state == AttemptState::Blocked);
+    Ok(blocked.and_then(|attempt| attempt.reason))
 }
 
 /// When what did not happen is looked at again: a vendor may do late what it promised to do no more, and the

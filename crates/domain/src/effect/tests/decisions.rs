@@ -345,9 +345,10 @@ fn a_look_proves_something_or_is_taken_again() {
     let ended = || Finding::Blocked { why: "r-1 has ended without effect".into() };
     let contradiction = |why: &str| Finding::Contradiction { why: why.into() };
     let (again, confirmed) = (|| Finding::Again, || Finding::Confirmed);
-    let absent = |state, receipt: Option<&str>, promised: bool, contradicted: bool| {
-        if state == ActionState::Unknown && promised && !contradicted {
-            return Finding::Blocked { why: "it is not there, and can no longer come".into() };
+    let absent = |state, receipt: Option<&str>, promised: bool, contradicted: bool, refused| {
+        if state == ActionState::Unknown && !contradicted && (refused || promised) {
+            let why = if refused { "sold out" } else { "it is not there, and can no longer come" };
+            return Finding::Blocked { why: why.into() };
         }
         if state == ActionState::Accepted && promised {
             let what = receipt.unwrap_or("it");
@@ -362,15 +363,18 @@ fn a_look_proves_something_or_is_taken_again() {
             for (settled_after_ms, promised) in
                 [(None, false), (Some(1_001), false), (Some(1_000), true), (Some(u64::MAX), false)]
             {
-                for contradicted in [false, true] {
+                for (contradicted, refused) in
+                    [(false, false), (true, false), (false, true), (true, true)]
+                {
                     let action = Settled {
                         state,
                         receipt: receipt.map(Into::into),
                         sent_at: NOW.minus_ms(1_000),
                         settled_after_ms,
                         contradicted,
+                        refused: refused.then(|| "sold out".into()),
                     };
-                    let absent = absent(state, receipt, promised, contradicted);
+                    let absent = absent(state, receipt, promised, contradicted, refused);
                     let wanted = match (state, receipt) {
                         (ActionState::Blocked, _) => [
                             contradiction("it was taken for not done, and yet r-1 is there"),
@@ -386,6 +390,20 @@ fn a_look_proves_something_or_is_taken_again() {
                             absent,
                             again(),
                         ],
+                        (ActionState::Unknown, _) if refused && !contradicted => [
+                            contradiction("it was refused, and yet r-1 is there"),
+                            contradiction("it was refused, and yet r-2 is there"),
+                            ended(),
+                            absent,
+                            again(),
+                        ],
+                        (ActionState::Unknown, receipt) if contradicted => [
+                            if receipt.is_some() { effective("r-1") } else { again() },
+                            again(),
+                            ended(),
+                            absent,
+                            again(),
+                        ],
                         _ => [effective("r-1"), effective("r-2"), ended(), absent, again()],
                     };
                     let seen = sights.each_ref().map(|sight| reconcile(&action, sight, NOW));
@@ -395,7 +413,7 @@ fn a_look_proves_something_or_is_taken_again() {
             }
         }
     }
-    assert_eq!(asked, ActionState::MACHINE.states.len() * 2 * 4 * 2 * 5);
+    assert_eq!(asked, ActionState::MACHINE.states.len() * 2 * 4 * 4 * 5);
 }
 
 const DRAFT: &str = r#"{"title":"Hotel","goal":"Book it","conditions":[
