@@ -82,7 +82,7 @@ pub struct Room {
     _folder: TempFolder,
 }
 
-fn spec(can_look_up: bool) -> Spec {
+pub fn spec(can_look_up: bool) -> Spec {
     Spec {
         tool: "hotel.book".into(),
         effect: Effect::Paid,

@@ -13,6 +13,7 @@ mod interleave;
 mod look;
 mod outcomes;
 mod outside;
+mod paths;
 mod pause;
 mod pump;
 mod reach;
