@@ -78,7 +78,8 @@ pub struct Settled {
     pub sent_at: Timestamp,
     /// The manifest's promise: later than this, "not found" means that nothing happened.
     pub settled_after_ms: Option<u64>,
-    /// The outside contradicted itself before: only what it confirmed, found there after all, or a person settles it now.
+    /// The outside contradicted itself before: only what it confirmed and is there after all, or a person,
+    /// settles it now.
     pub contradicted: bool,
     /// The answer by which the vendor promised that nothing happened, if it gave that one.
     pub refused: Option<String>,

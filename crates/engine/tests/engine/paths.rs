@@ -513,7 +513,7 @@ fn play(tables: std::ops::Range<u64>) -> Tally {
 #[test]
 fn whatever_the_order_nothing_is_sent_twice_or_unreleased_and_each_end_is_true() {
     let all = play(0..4);
-    println!("{all:?}");
+    eprintln!("{all:?}");
     let seen = [all.taps, all.stops, all.crashes, all.recalled, all.by_policy, all.lies, all.cards];
     assert!(seen.iter().all(|n| *n > 0), "{all:?}");
     assert!(all.ends.len() >= 6, "{all:?}");
@@ -523,6 +523,6 @@ fn whatever_the_order_nothing_is_sent_twice_or_unreleased_and_each_end_is_true()
 #[ignore = "long"]
 fn long_hundred_thousand_paths_over_the_store() {
     let all = play(1_000..2_667);
-    println!("{all:?}");
+    eprintln!("{all:?}");
     assert!(all.cases >= 100_000, "{all:?}");
 }
