@@ -296,7 +296,7 @@ async fn welcome(
     // had become known, is replaced by another one.
     if !is_known(&devices, &file) {
         let paired =
-            cx.write(owner, |cx, tx| engine::setup::add_device(cx, tx, COMMAND_LINE)).await?;
+            cx.write(owner, |cx, tx| engine::setup::add_operator(cx, tx, COMMAND_LINE)).await?;
         write_private(&file, paired.token.expose()).map_err(|error| data_folder(&error, &file))?;
     }
     let mut out = std::io::stdout().lock();

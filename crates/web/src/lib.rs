@@ -28,6 +28,7 @@ mod sources;
 mod stream;
 mod views;
 
+mod rules;
 pub mod page;
 pub mod routes;
 pub mod secrets;

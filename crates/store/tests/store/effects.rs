@@ -7,6 +7,7 @@ use store::StoreError;
 use store::action::{Action, share};
 use store::approval::Tap;
 use store::grant::{Grant, Share};
+use store::owner::PrincipalKind;
 use testkit::stores::{Harness, each_engine};
 
 use crate::effect_records::*;
@@ -453,6 +454,7 @@ fn an_approval_moves_on_and_is_used_once() {
         let grant = stored_grant(&h);
         let mut second = approval(&h, &action);
         (second.state, second.decided_by) = (ApprovalState::Granted, Some(h.policy));
+        second.kind = PrincipalKind::Policy;
         (second.rests_on, second.template) = (Some(grant.id), "policy/1".into());
         assert_eq!(insert(&second), Ok(()));
         let action = action.id;

@@ -202,6 +202,24 @@ pub fn pause(h: &Harness, duty: Option<DutyId>) -> Pause {
     }
 }
 
+/// A rule of somebody over the owner.
+pub fn rule(h: &Harness) -> Rule {
+    Rule {
+        id: h.id(),
+        owner: h.owner,
+        tool: "hotel.*".into(),
+        effect: Some(Effect::Paid),
+        above_minor: Some(50_000),
+        currency: Some(base::Currency::parse("HKD").unwrap()),
+        demand: Demand::Supervisor,
+        state: RuleState::Active,
+        made_by: h.user,
+        ended_by: None,
+        created_at: now(h),
+        moved_at: now(h),
+    }
+}
+
 /// What a source delivers: the event as the ingress makes it, its content and its work item.
 #[derive(Clone)]
 pub struct Delivery {
