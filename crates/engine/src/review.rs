@@ -12,7 +12,9 @@ use store::ledger::LedgerKind;
 use store::owner::PrincipalKind;
 use store::{OwnerTx, Result};
 
-use crate::effect::{PERSON_ASKED, Held, ask, ask_besides, decide_until, drop_action, held, lapse, ruled};
+use crate::effect::{
+    Held, PERSON_ASKED, ask, ask_besides, decide_until, drop_action, held, lapse, ruled,
+};
 use crate::pump::unless_stopped;
 use crate::{Context, aside, notice};
 

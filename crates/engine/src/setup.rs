@@ -167,11 +167,7 @@ pub fn offer_code(cx: &Context, tx: &mut OwnerTx<'_, '_>) -> Result<Offer> {
 }
 
 /// The same for a device of that kind of principal.
-pub(crate) fn offer(
-    cx: &Context,
-    tx: &mut OwnerTx<'_, '_>,
-    kind: PrincipalKind,
-) -> Result<Offer> {
+pub(crate) fn offer(cx: &Context, tx: &mut OwnerTx<'_, '_>, kind: PrincipalKind) -> Result<Offer> {
     let bytes: [u8; 8] = cx.ids.bytes();
     let letters: Vec<char> =
         bytes.iter().map(|b| char::from(ALPHABET[usize::from(b % 32)])).collect();

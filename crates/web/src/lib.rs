@@ -28,9 +28,9 @@ mod sources;
 mod stream;
 mod views;
 
-mod rules;
 pub mod page;
 pub mod routes;
+mod rules;
 pub mod secrets;
 
 use std::net::SocketAddr;

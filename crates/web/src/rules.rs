@@ -76,9 +76,14 @@ impl RuleWrite {
             Amount::parse(&bound.amount, currency)
         };
         let above = self.above.as_ref().map(above).transpose();
-        let above = above.map_err(|error| Problem::bad(format!("The bound is no amount: {error}.")))?;
-        let terms =
-            Terms { tool: self.tool.trim().into(), effect: self.effect, above, demand: self.demand };
+        let above =
+            above.map_err(|error| Problem::bad(format!("The bound is no amount: {error}.")))?;
+        let terms = Terms {
+            tool: self.tool.trim().into(),
+            effect: self.effect,
+            above,
+            demand: self.demand,
+        };
         let wrong = |error| Problem::bad(format!("This names no tool: {error}."));
         terms.check().map(|()| terms).map_err(wrong)
     }

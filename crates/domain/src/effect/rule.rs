@@ -98,7 +98,9 @@ impl Rule {
         };
         let above = self.above.map(|above| format!(" above {above}")).unwrap_or_default();
         match self.demand {
-            Demand::Person => format!("{what}{above}: the person decides on each, whatever a grant says"),
+            Demand::Person => {
+                format!("{what}{above}: the person decides on each, whatever a grant says")
+            }
             Demand::Supervisor => format!("{what}{above}: the supervisor approves each besides"),
             Demand::Forbid => format!("{what}{above}: not done"),
         }

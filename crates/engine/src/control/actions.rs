@@ -84,7 +84,9 @@ pub fn deny(
     approval::advance(tx, &request, ApprovalState::Denied, tap)?;
     let (to, who) = match request.kind {
         PrincipalKind::Supervisor => (ActionState::Withdrawn, "the supervisor refused it"),
-        PrincipalKind::User | PrincipalKind::Policy => (ActionState::Denied, "the person refused it"),
+        PrincipalKind::User | PrincipalKind::Policy => {
+            (ActionState::Denied, "the person refused it")
+        }
     };
     let why = match (request.kind, reason) {
         (PrincipalKind::Supervisor, Some(reason)) => format!("{who}: {reason}"),
@@ -110,7 +112,8 @@ fn open(
         (PrincipalKind::User, Some(request)) => Some(approval::get(tx, request)?),
         (PrincipalKind::User, None) | (PrincipalKind::Policy, _) => None,
     };
-    let open = |request: &Approval| request.kind == kind && request.state == ApprovalState::Requested;
+    let open =
+        |request: &Approval| request.kind == kind && request.state == ApprovalState::Requested;
     if unsent && let Some(request) = request.filter(open) {
         if request.until_at <= now || action.expires_at.is_some_and(|at| at <= now) {
             let said = "The time for this decision has passed. Nothing was done.";

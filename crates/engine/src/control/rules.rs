@@ -35,7 +35,8 @@ pub fn add_rule(
         return Ok(Ok(standing.swap_remove(at)));
     }
     if standing.len() >= RULES_MAX {
-        let most = format!("There are {RULES_MAX} rules in force, the most there can be. End one first.");
+        let most =
+            format!("There are {RULES_MAX} rules in force, the most there can be. End one first.");
         return Ok(Err(most));
     }
     let rule = Rule {

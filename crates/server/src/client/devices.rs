@@ -32,7 +32,9 @@ pub async fn offer_code(
     let until = times.show(offer.expires_at);
     let mut text = format!("Works once, until {until}; codes before it are void.\n");
     if supervisor {
-        text.push_str("It makes a device of the supervisor, which lays rules and owns nothing else.\n");
+        text.push_str(
+            "It makes a device of the supervisor, which lays rules and owns nothing else.\n",
+        );
     } else {
         text.push_str(&format!("Browser       {link}\n"));
     }

@@ -4,10 +4,11 @@ use base::{Digest, Id as _};
 use base::{
     DutyId, EventId, ScheduleId, SessionId, SourceId, TaskVersionId, Timestamp, WorkItemId,
 };
+use domain::effect::{Demand, Effect};
 use domain::event::{Class, Dial, EventKind, How, Mode, Trust};
 use domain::situation::{Part, Stands, Step};
 use domain::state::{
-    CheckState, HoldState, PauseState, SourceState, SubscriptionState, WorkItemState,
+    CheckState, HoldState, PauseState, RuleState, SourceState, SubscriptionState, WorkItemState,
 };
 use store::check::CheckRun;
 use store::duty::Duty;
@@ -16,6 +17,7 @@ use store::hold::{Hold, Pause};
 use store::link::{Attribution, Link};
 use store::object::Object;
 use store::proactive::Proactive;
+use store::rule::Rule;
 use store::situation::Situation;
 use store::source::Source;
 use store::subscription::Subscription;

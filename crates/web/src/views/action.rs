@@ -42,7 +42,9 @@ pub(crate) fn for_supervisor(mut shown: Value) -> Value {
     for name in ["duty", "task_version", "title", "reason", "receipt", "if_nothing", "afterwards"] {
         shown[name] = Value::Null;
     }
-    shown["attempts"] = json!([]);
+    if shown.get("attempts").is_some() {
+        shown["attempts"] = json!([]);
+    }
     for approval in shown["approvals"].as_array_mut().into_iter().flatten() {
         if approval["of"] != json!(PrincipalKind::Supervisor) {
             (approval["device"], approval["device_name"]) = (Value::Null, Value::Null);

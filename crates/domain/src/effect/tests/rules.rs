@@ -17,8 +17,10 @@ fn all(demand: Demand) -> Rule {
 #[test]
 fn what_a_rule_covers() {
     let content = frozen().content;
-    let covers = |tool: &str, effect, above| rule(tool, effect, above, Demand::Forbid).covers(&content);
-    let named = ["*", "hotel.*", "hotel.book_hotel", "hotel.book", "hot.*", "fare.*", "hotel.book_hotels"];
+    let covers =
+        |tool: &str, effect, above| rule(tool, effect, above, Demand::Forbid).covers(&content);
+    let named =
+        ["*", "hotel.*", "hotel.book_hotel", "hotel.book", "hot.*", "fare.*", "hotel.book_hotels"];
     let found = named.map(|tool| covers(tool, None, None));
     assert_eq!(found, [true, true, true, false, false, false, false]);
     assert!(covers("*", Some(Effect::Paid), None) && !covers("*", Some(Effect::Outward), None));
@@ -28,7 +30,8 @@ fn what_a_rule_covers() {
     let dollars = Amount { minor: i64::MAX, currency: Currency::parse("USD").unwrap() };
     assert!(covers("*", None, Some(dollars)), "what is not in that currency is above it");
     let dear = rule("*", None, Some(hkd_amount(i64::MAX)), Demand::Forbid);
-    for half in [(None, None), (Some("many".to_owned()), Some(hkd())), (Some("1".to_owned()), None)] {
+    for half in [(None, None), (Some("many".to_owned()), Some(hkd())), (Some("1".to_owned()), None)]
+    {
         let unknown = Content { minor: half.0, currency: half.1, ..content.clone() };
         assert!(dear.covers(&unknown), "what costs nobody knows how much is above it");
     }
@@ -39,7 +42,8 @@ fn a_pattern_names_something() {
     let ok = |tool: &str| rule(tool, None, None, Demand::Person).check().is_ok();
     assert_eq!(["*", "hotel.*", "hotel.book", "a.b.*"].map(ok), [true; 4]);
     let long = format!("a.{}", "b".repeat(199));
-    let wrong = ["", "hotel", "hotel*", "*.book", ".*", "hotel. book", "ho\u{200b}tel.*", "**", &long];
+    let wrong =
+        ["", "hotel", "hotel*", "*.book", ".*", "hotel. book", "ho\u{200b}tel.*", "**", &long];
     assert_eq!(wrong.map(ok), [false; 9]);
 }
 
@@ -92,7 +96,8 @@ fn each_demand_has_its_answer_at_both_cut_lines() {
                     _ => Err(Refusal::SupervisorAsked),
                 };
                 let of = both.but(|a| {
-                    a.control.supervisor.as_mut().unwrap().state = ApprovalState::parse(word).unwrap();
+                    a.control.supervisor.as_mut().unwrap().state =
+                        ApprovalState::parse(word).unwrap();
                 });
                 assert_eq!(of.answer(), wanted, "{word}");
             }
@@ -107,8 +112,7 @@ fn rules() -> impl Strategy<Value = Vec<Rule>> {
     let effect = prop::option::of(prop::sample::select(vec![Effect::Paid, Effect::Outward]));
     let currency = prop::sample::select(vec!["HKD", "USD"]);
     let above = prop::option::of((250_000_i64..270_000, currency));
-    let demand =
-        prop::sample::select(vec![Demand::Person, Demand::Supervisor, Demand::Forbid]);
+    let demand = prop::sample::select(vec![Demand::Person, Demand::Supervisor, Demand::Forbid]);
     let one = (tool, effect, above, demand).prop_map(|(tool, effect, above, demand)| {
         let amount = |(minor, code)| Amount { minor, currency: Currency::parse(code).unwrap() };
         rule(tool, effect, above.map(amount), demand)
