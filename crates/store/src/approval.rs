@@ -90,7 +90,8 @@ impl Approval {
 statements! { "approval":
     INSERT = hot insert Approval, "";
     BY_ID = hot select Approval, "WHERE id = $1";
-    OF_ACTION = hot select Approval, "WHERE action = $1 ORDER BY created_at, id";
+    OF_ACTION = hot select Approval,
+        "WHERE action = $1 ORDER BY created_at, kind = 'supervisor', id";
     MOVE = hot "UPDATE approval SET state = $2, decided_by = COALESCE($3, decided_by),
         device = COALESCE($4, device), reason = COALESCE($5, reason), moved_at = $6,
         decided_at = CASE WHEN $8 THEN $6 ELSE decided_at END WHERE id = $1 AND state = $7";
@@ -117,7 +118,7 @@ pub fn get(tx: &mut Tx<'_>, id: ApprovalId) -> Result<Approval> {
     tx.one(&BY_ID, params![id])?.ok_or(StoreError::Missing("approval"))
 }
 
-/// All of an action, oldest first.
+/// All of an action, oldest first; of two at once the supervisor's last.
 pub fn of_action(tx: &mut Tx<'_>, action: ActionId) -> Result<Vec<Approval>> {
     tx.all(&OF_ACTION, params![action])
 }
