@@ -142,16 +142,13 @@ pub fn admit(action: &Standing<'_>, control: &Control, now: Timestamp) -> Result
         return Err(Refusal::ErrandOpen(other));
     }
     let release = control.release.as_ref().ok_or(Refusal::NotReleased)?;
-    released(action, release, now)?;
+    released(action, release, Refusal::NotReleased, now)?;
     if demanded.person && release.by_policy {
         return Err(Refusal::PersonAsked);
     }
     if demanded.supervisor {
         let approval = control.supervisor.as_ref().ok_or(Refusal::SupervisorAsked)?;
-        return released(action, approval, now).map_err(|refusal| match refusal {
-            Refusal::NotReleased => Refusal::SupervisorAsked,
-            other => other,
-        });
+        return released(action, approval, Refusal::SupervisorAsked, now);
     }
     Ok(())
 }
@@ -199,8 +196,14 @@ fn bindings(action: &Standing<'_>, control: &Control, now: Timestamp) -> Result<
     Ok(())
 }
 
-/// The four questions of an approval; as soon as one has another answer, it is void (ADM-10).
-fn released(action: &Standing<'_>, release: &Release, now: Timestamp) -> Result<(), Refusal> {
+/// The four questions of an approval; as soon as one has another answer, it is void (ADM-10). `nobody`: what is
+/// told if it is none that counts.
+fn released(
+    action: &Standing<'_>,
+    release: &Release,
+    nobody: Refusal,
+    now: Timestamp,
+) -> Result<(), Refusal> {
     let counts = match release.state {
         ApprovalState::Granted => true,
         // A sending that certainly did not leave may be made again under the same approval, which is of
@@ -215,7 +218,7 @@ fn released(action: &Standing<'_>, release: &Release, now: Timestamp) -> Result<
         | ApprovalState::Voided => false,
     };
     if !counts || release.until <= now {
-        return Err(Refusal::NotReleased);
+        return Err(nobody);
     }
     if release.digest != action.digest {
         return Err(Refusal::Tampered);
