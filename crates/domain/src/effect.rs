@@ -14,6 +14,7 @@ mod grant;
 mod outcome;
 mod reach;
 mod review;
+mod rule;
 
 use std::fmt;
 
@@ -23,6 +24,7 @@ pub use grant::{GRANTS_MAX, Grant, GrantDraft, GrantError, Limit, Used};
 pub use outcome::{Finding, Observation, Outcome, Settled, Sight, judge, reconcile};
 pub use reach::{Reach, reach};
 pub use review::{Verdict, read_verdict, review_question};
+pub use rule::{Demand, Demanded, RULES_MAX, Rule, RuleError, demanded};
 
 /// What calling a tool does to the world; decides who has to release the call (TOOL-03).
 #[derive(

@@ -5,14 +5,13 @@ use std::time::Duration;
 use base::{ActionId, AttemptId, OwnerId};
 use domain::effect::{Outcome, Recall, Refusal, admit, judge, recall};
 use domain::event::Trust;
-use domain::state::{ActionState, ApprovalState, AttemptState};
+use domain::state::{ActionState, AttemptState};
 use store::action::Action;
-use store::approval::{self, Tap};
 use store::attempt::{self, Attempt, Registered, Said};
 use store::event::NewBody;
 use store::{OwnerTx, Permit, Result};
 
-use crate::effect::{Held, control, drop_action, held, settled};
+use crate::effect::{Held, control, drop_action, forbid, held, settled, use_up};
 use crate::world::Acted;
 use crate::{Context, tools};
 
@@ -50,12 +49,7 @@ fn register(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Opti
         recalled(cx, tx, &mut held, &refusal)?;
         return Ok(None);
     }
-    if let Some(approval) = held.action.approval {
-        let approval = approval::get(tx, approval)?;
-        if approval.state == ApprovalState::Granted {
-            approval::advance(tx, &approval, ApprovalState::Consumed, Tap::default())?;
-        }
-    }
+    use_up(tx, &held.action)?;
     let n = attempt::of_action(tx, id)?.len() as i64 + 1;
     let send_by = now.plus_ms(cx.limits.send_by_ms);
     let attempt = Attempt {
@@ -86,6 +80,9 @@ fn recalled(
 ) -> Result<()> {
     let why = refusal.to_string();
     match recall(refusal) {
+        Recall::Cancel if *refusal == Refusal::Forbidden => {
+            forbid(cx, tx, held, ActionState::Cancelled)
+        }
         Recall::Cancel => drop_action(cx, tx, &mut held.action, ActionState::Cancelled, &why, None),
         Recall::Return => {
             let action = &mut held.action;

@@ -104,7 +104,7 @@ pub struct Decision {
 pub struct Released {
     /// Where it stands.
     pub state: ApprovalState,
-    /// `user` or `policy`.
+    /// `user`, `policy` or `supervisor`.
     pub by: &'static str,
     /// From which device.
     pub device: Option<DeviceId>,
@@ -250,7 +250,7 @@ fn approvals(tx: &mut Tx<'_>, action: &Action) -> Result<Vec<Released>> {
     let all = store::approval::of_action(tx, action.id)?;
     let read = |approval: store::approval::Approval| Released {
         state: approval.state,
-        by: if approval.rests_on.is_some() { "policy" } else { "user" },
+        by: approval.kind.word(),
         device: approval.device,
         template: approval.template,
         reason: approval.reason,

@@ -1,6 +1,7 @@
 //! The command line: every word, option and help text. What the words do is in `main` and `client`.
 
 mod action;
+mod rule;
 mod world;
 
 use std::net::SocketAddr;
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use domain::event::Dial;
 
 pub use action::ActionCommand;
+pub use rule::{AddArgs as RuleAddArgs, EndArgs as RuleEndArgs, RuleCommand};
 pub use world::{
     AuditCommand, HoldCommand, NewSourceArgs, SourceCommand, SourceKind, Turn, WorldCommand,
 };
@@ -141,7 +143,7 @@ pub enum PersonCommand {
     #[command(after_help = "Without CODE it prints a link and a code that work once, for 15 \
 minutes. With CODE it pairs this command line; on the machine that serves that is not needed: the \
 token is in the data folder.\n\nExample:\n  adjutant pair\n  \
-adjutant pair ABCD-EFGH --name laptop")]
+adjutant pair ABCD-EFGH --name laptop\n  adjutant pair --supervisor")]
     Pair(PairArgs),
     /// List the devices that may speak for you
     #[command(after_help = "Example:\n  adjutant devices --json")]
@@ -153,6 +155,14 @@ adjutant pair ABCD-EFGH --name laptop")]
     #[command(after_help = "Without options it shows them.\n\nExample:\n  adjutant set\n  \
 adjutant set --zone Asia/Hong_Kong --cap-usd 30")]
     Set(SetArgs),
+    /// What a supervisor asks of what is done outside
+    #[command(after_help = "Example:\n  adjutant rule list\n  \
+adjutant rule add 'hotel.*' supervisor --above 500.00 --currency HKD")]
+    Rule {
+        /// What to do.
+        #[command(subcommand)]
+        command: RuleCommand,
+    },
 }
 
 impl PersonCommand {
@@ -166,6 +176,7 @@ impl PersonCommand {
             PersonCommand::Devices(json) => json.at_once(),
             PersonCommand::Revoke(args) => args.json.within(args.repeat.wait),
             PersonCommand::Set(args) => args.json.within(args.repeat.wait),
+            PersonCommand::Rule { command } => command.manner(),
         }
     }
 }
@@ -388,6 +399,9 @@ pub struct PairArgs {
     /// How this device is called in the list of devices
     #[arg(long, default_value = "command line", requires = "code")]
     pub name: String,
+    /// The new code is for a supervisor's device: for whoever runs the machine, with the server's own token
+    #[arg(long, conflicts_with = "code")]
+    pub supervisor: bool,
     /// Output.
     #[command(flatten)]
     pub json: Json,

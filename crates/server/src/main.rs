@@ -216,7 +216,7 @@ async fn dispatch_person(
             Some(code) => {
                 client::pair(client, &code, &args.name, &config.token_file(), screen).await
             }
-            None => client::offer_code(client, screen).await,
+            None => client::offer_code(client, args.supervisor, screen).await,
         },
         PersonCommand::Devices(_) => client::devices(client, screen).await,
         PersonCommand::Revoke(args) => {
@@ -227,6 +227,7 @@ async fn dispatch_person(
             let wish = Wish { name, zone, cap, dial };
             client::set(client, wish, repeat(again), screen).await
         }
+        PersonCommand::Rule { command } => client::rules::dispatch(command, client, screen).await,
     }
 }
 

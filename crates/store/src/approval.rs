@@ -7,6 +7,7 @@ use domain::state::ApprovalState;
 
 use crate::action::Action;
 use crate::error::{Result, StoreError};
+use crate::owner::PrincipalKind;
 use crate::sql::statements;
 use crate::tx::{OwnerTx, Tx};
 use crate::value::{params, record};
@@ -20,6 +21,8 @@ record! {
         pub owner: OwnerId,
         /// Of which action, and of no other (ADM-13).
         pub action: ActionId,
+        /// Who is asked, or released it: the supervisor's stands besides one of the others.
+        pub kind: PrincipalKind,
         /// Of exactly this content.
         pub digest: Digest,
         /// In this version.
@@ -48,10 +51,11 @@ record! {
 }
 
 impl Approval {
-    /// The question to a person: exactly this content, in this version, until then.
+    /// The question to whom it names: exactly this content, in this version, until then.
     pub fn request(
         id: ApprovalId,
         action: &Action,
+        kind: PrincipalKind,
         template: &str,
         until_at: Timestamp,
         now: Timestamp,
@@ -60,6 +64,7 @@ impl Approval {
             id,
             owner: action.owner,
             action: action.id,
+            kind,
             digest: action.digest,
             task_version: action.task_version,
             until_at,
@@ -85,7 +90,8 @@ impl Approval {
 statements! { "approval":
     INSERT = hot insert Approval, "";
     BY_ID = hot select Approval, "WHERE id = $1";
-    OF_ACTION = hot select Approval, "WHERE action = $1 ORDER BY created_at, id";
+    OF_ACTION = hot select Approval,
+        "WHERE action = $1 ORDER BY created_at, kind = 'supervisor', id";
     MOVE = hot "UPDATE approval SET state = $2, decided_by = COALESCE($3, decided_by),
         device = COALESCE($4, device), reason = COALESCE($5, reason), moved_at = $6,
         decided_at = CASE WHEN $8 THEN $6 ELSE decided_at END WHERE id = $1 AND state = $7";
@@ -96,7 +102,7 @@ statements! { "approval":
           CAST(SUM(CASE WHEN p.state IN ('requested', 'cancelled') THEN 1 ELSE 0 END) AS BIGINT),
           CAST(COALESCE(SUM(p.decided_at - p.created_at), 0) AS BIGINT)
         FROM approval p JOIN action a ON a.id = p.action
-        WHERE p.owner = $1 AND p.rests_on IS NULL GROUP BY a.tool ORDER BY a.tool";
+        WHERE p.owner = $1 AND p.kind = 'user' GROUP BY a.tool ORDER BY a.tool";
 }
 
 /// Adds a request, or what the policy released.
@@ -112,9 +118,16 @@ pub fn get(tx: &mut Tx<'_>, id: ApprovalId) -> Result<Approval> {
     tx.one(&BY_ID, params![id])?.ok_or(StoreError::Missing("approval"))
 }
 
-/// All of an action, oldest first.
+/// All of an action, oldest first; of two at once the supervisor's last.
 pub fn of_action(tx: &mut Tx<'_>, action: ActionId) -> Result<Vec<Approval>> {
     tx.all(&OF_ACTION, params![action])
+}
+
+/// The supervisor's newest approval of an action, or the request for it: the one that counts.
+pub fn besides(tx: &mut Tx<'_>, action: ActionId) -> Result<Option<Approval>> {
+    let mut all = of_action(tx, action)?;
+    all.retain(|approval| approval.kind == PrincipalKind::Supervisor);
+    Ok(all.pop())
 }
 
 /// What a person's tap adds to an approval.

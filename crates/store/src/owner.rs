@@ -81,6 +81,7 @@ statements! { "owner":
     EVERY = select Owner, "ORDER BY created_at, id";
     INSERT_PRINCIPAL = insert Principal, "";
     PRINCIPAL = hot select Principal, "WHERE owner = $1 AND kind = $2";
+    PRINCIPAL_BY_ID = hot select Principal, "WHERE id = $1";
     RENAME = "UPDATE owner SET name = $2, zone = $3 WHERE id = $1";
     DIAL = "UPDATE owner SET dial = $2 WHERE id = $1";
     CAP = "UPDATE owner SET month_cap_micro_usd = $2 WHERE id = $1";
@@ -125,9 +126,22 @@ pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Owner>> {
     tx.all(&EVERY, params![])
 }
 
-/// The owner's principal of a kind that exists once.
+/// The owner's principal of a kind. Each exists once; a supervisor only once there was a device for one.
 pub fn principal(tx: &mut Tx<'_>, owner: OwnerId, kind: PrincipalKind) -> Result<Principal> {
     tx.one(&PRINCIPAL, params![owner, kind])?.ok_or(StoreError::Missing("principal"))
+}
+
+/// Of which kind a principal is.
+pub fn kind(tx: &mut Tx<'_>, id: PrincipalId) -> Result<PrincipalKind> {
+    let found: Option<Principal> = tx.one(&PRINCIPAL_BY_ID, params![id])?;
+    found.map(|principal| principal.kind).ok_or(StoreError::Missing("principal"))
+}
+
+/// Adds a principal.
+pub fn add_principal(tx: &mut crate::OwnerTx<'_, '_>, principal: &Principal) -> Result<()> {
+    tx.insert(&INSERT_PRINCIPAL, principal)?;
+    tx.audit(None, principal.kind.word(), principal.id, None);
+    Ok(())
 }
 
 /// Changes name and zone.

@@ -176,6 +176,7 @@ id_columns!(
     SituationId,
     ProactiveId,
     GrantId,
+    RuleId,
     ActionId,
     ApprovalId,
     AttemptId,
@@ -219,6 +220,7 @@ states!(
     MessageState,
     FaultState,
     GrantState,
+    RuleState,
     ActionState,
     ApprovalState,
     AttemptState
@@ -238,6 +240,7 @@ word_columns! {
     domain::situation::Part: |w: &str| known(domain::situation::Part::parse(w), w);
     domain::situation::Step: |w: &str| known(domain::situation::Step::parse(w), w);
     domain::effect::Effect: |w: &str| known(domain::effect::Effect::parse(w), w);
+    domain::effect::Demand: |w: &str| known(domain::effect::Demand::parse(w), w);
     domain::effect::Tier: |w: &str| known(domain::effect::Tier::parse(w), w);
     domain::hold::Verdict: |w: &str| known(domain::hold::Verdict::parse(w), w);
 }

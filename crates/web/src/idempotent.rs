@@ -51,6 +51,8 @@ pub(crate) enum Outcome {
     Done(Answer),
     /// Not possible, and what happened instead. Nothing may have been written.
     Conflict(String),
+    /// Not for this device to do, and whose it is. Nothing may have been written.
+    Forbidden(String),
 }
 
 /// What a client asked, for the digest: a repeat under the same id must be the same in all of it.
@@ -84,6 +86,7 @@ pub(crate) struct Answered {
 enum Came {
     To(Answered),
     Conflict(String),
+    Forbidden(String),
     Revoked,
 }
 
@@ -122,6 +125,7 @@ where
     match came? {
         Came::To(answered) => Ok(answered),
         Came::Conflict(detail) => Err(Problem::conflict(detail)),
+        Came::Forbidden(detail) => Err(Problem::forbidden(detail)),
         Came::Revoked => Err(Problem::unauthorized()),
     }
 }
@@ -153,6 +157,7 @@ where
     let answer = match work(cx, tx, &device)? {
         Outcome::Done(answer) => answer,
         Outcome::Conflict(detail) => return Ok(Came::Conflict(detail)),
+        Outcome::Forbidden(detail) => return Ok(Came::Forbidden(detail)),
     };
     let kept = serde_json::to_string(&answer).map_err(|e| unreadable(&e))?;
     device::answered(tx, device.id, id, &Request { digest, answer: kept })?;

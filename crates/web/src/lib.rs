@@ -30,6 +30,7 @@ mod views;
 
 pub mod page;
 pub mod routes;
+mod rules;
 pub mod secrets;
 
 use std::net::SocketAddr;

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use store::OwnerTx;
 use store::device::Device;
+use store::owner::PrincipalKind;
 use uuid::Uuid;
 
 use crate::App;
@@ -46,8 +47,9 @@ pub(crate) async fn me(
         Ok((owner, month))
     };
     let (owner, month) = app.web.cx.store.read(read).await?;
-    Ok(Json(json!({
+    let mut shown = json!({
         "owner": owner.id,
+        "of": caller.kind,
         "name": owner.name,
         "zone": owner.zone,
         "dial": owner.dial,
@@ -56,7 +58,12 @@ pub(crate) async fn me(
         "month": month,
         "now": now,
         "demo": app.web.demo.is_some(),
-    })))
+    });
+    // What the owner spends, and how far they let it go by itself, is theirs.
+    if let (PrincipalKind::Supervisor, Some(shown)) = (caller.kind, shown.as_object_mut()) {
+        shown.retain(|name, _| name != "month" && name != "dial");
+    }
+    Ok(Json(shown))
 }
 
 /// What the owner wants otherwise; what is not named stays as it is.

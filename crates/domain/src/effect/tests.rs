@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 
 mod decisions;
+mod rules;
 
 /// The time of every test here.
 const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);

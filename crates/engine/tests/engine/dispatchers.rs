@@ -17,6 +17,7 @@ use store::action::{Action, Origin};
 use store::approval::Approval;
 use store::device::Device;
 use store::event::NewBody;
+use store::owner::PrincipalKind;
 use store::{Database, Permit, Store};
 use testkit::postgres::TestPostgres;
 use tokio::sync::watch;
@@ -175,7 +176,7 @@ async fn intent(cx: &Context, device: &Device, session: base::SessionId, n: u32)
         let origin = Origin { id, owner, session, duty: None, run, call_id, content };
         let mut action = Action::proposed(origin, &frozen, now);
         let until = now.plus_ms(3_600_000);
-        let request = Approval::request(cx.id(), &action, "test", until, now);
+        let request = Approval::request(cx.id(), &action, PrincipalKind::User, "test", until, now);
         let approval = Approval { device: Some(device.id), ..request.granted(device.principal) };
         let body = NewBody {
             id: content,

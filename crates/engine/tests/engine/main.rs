@@ -20,6 +20,7 @@ mod reach;
 mod room;
 mod settings;
 mod shout;
+mod supervisor;
 mod support;
 mod versions;
 mod worker;

@@ -89,6 +89,9 @@ pub fn way(action: &Action) -> Option<String> {
         "unknown" if action.escalated_at.is_some() => Some(format!(
             "Say what you know: adjutant action happened {id}, or did-not, or keep-looking"
         )),
+        "authorized" if !action.asked.is_empty() => Some(format!(
+            "Waits for the supervisor; on their device: adjutant action approve {id}, or deny"
+        )),
         "authorized" | "admitted" => Some(format!("Take it back: adjutant action withdraw {id}")),
         _ => None,
     }
@@ -162,6 +165,8 @@ fn whole(action: &Action, times: &Times) -> String {
         let by = match (one.by.as_deref(), &one.device_name) {
             (Some("user"), Some(device)) => format!(" by you on {}", line(device)),
             (Some("user"), None) => " by you".to_owned(),
+            (Some("supervisor"), _) => " by your supervisor".to_owned(),
+            (None, _) if one.of == "supervisor" => " asked of your supervisor".to_owned(),
             (Some("policy"), _) => " within a grant of yours".to_owned(),
             (Some(_) | None, _) => String::new(),
         };
@@ -190,7 +195,7 @@ pub async fn approve(
     let action: Action = understand("/v1/actions", client.get(&["v1", "actions", id], &[]).await?)?;
     screen.note(&card(&action, &times(client).await?))?;
     // A repeat with the id of a lost answer is for the server to judge: it knows that id.
-    if action.state != "awaiting_approval" && answer.id.is_none() {
+    if action.state != "awaiting_approval" && action.asked.is_empty() && answer.id.is_none() {
         let state = line(&action.words);
         let stale = format!("This can no longer be decided: it is {state}. Nothing was sent.");
         return Err(ClientError::Stale(stale));

@@ -314,6 +314,7 @@ pub fn devices(devices: &[Device], times: &Times) -> String {
         let state = match (device.revoked_at, device.this) {
             (Some(at), _) => format!("revoked {}", times.show(at)),
             (None, true) => "this device".into(),
+            (None, false) if device.of == "supervisor" => "the supervisor's".into(),
             (None, false) => "paired".into(),
         };
         let _ = writeln!(

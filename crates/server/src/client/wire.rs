@@ -46,6 +46,9 @@ pub struct Device {
     /// When its access ended.
     #[serde(default)]
     pub revoked_at: Option<Timestamp>,
+    /// For whom it speaks: user or supervisor.
+    #[serde(default)]
+    pub of: String,
     /// Whether it is this one.
     #[serde(default)]
     pub this: bool,
@@ -366,6 +369,9 @@ pub struct Action {
     /// Who released it or did not.
     #[serde(default)]
     pub approvals: Vec<Approval>,
+    /// Whose word is asked for: user, supervisor or both.
+    #[serde(default)]
+    pub asked: Vec<String>,
     /// What was sent for it.
     #[serde(default)]
     pub attempts: Vec<Attempt>,
@@ -403,7 +409,10 @@ pub struct CardLine {
 pub struct Approval {
     /// Its state.
     pub state: String,
-    /// user or policy.
+    /// Whose it is: user, policy or supervisor.
+    #[serde(default)]
+    pub of: String,
+    /// The same once they decided.
     #[serde(default)]
     pub by: Option<String>,
     /// From which device.

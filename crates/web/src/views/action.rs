@@ -10,7 +10,6 @@ use domain::state::{ActionState, ApprovalState};
 use domain::words;
 use serde_json::{Map, Value, json};
 use store::action::Action;
-use store::approval::Approval;
 use store::attempt::Attempt;
 use store::owner::{Owner, PrincipalKind};
 use store::{Result, StoreError, Tx};
@@ -37,6 +36,24 @@ pub(crate) fn whole(tx: &mut Tx<'_>, seen: &Seen<'_>, id: ActionId) -> Result<An
     Ok(answer)
 }
 
+/// What a supervisor sees of an action: what it is and costs, who is asked, and where it stands. The rest is
+/// the owner's own.
+pub(crate) fn for_supervisor(mut shown: Value) -> Value {
+    for name in ["duty", "task_version", "title", "reason", "receipt", "if_nothing", "afterwards"] {
+        shown[name] = Value::Null;
+    }
+    if shown.get("attempts").is_some() {
+        shown["attempts"] = json!([]);
+    }
+    for approval in shown["approvals"].as_array_mut().into_iter().flatten() {
+        if approval["of"] != json!(PrincipalKind::Supervisor) {
+            (approval["device"], approval["device_name"]) = (Value::Null, Value::Null);
+            approval["reason"] = Value::Null;
+        }
+    }
+    shown
+}
+
 /// An action without what was sent for it.
 pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result<Answer> {
     let approvals = store::approval::of_action(tx, action.id)?;
@@ -46,16 +63,16 @@ pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result
     let over = [until, action.expires_at].into_iter().flatten().any(|at| at <= seen.now);
     let asks = action.state == ActionState::AwaitingApproval;
     let state = if asks && over { ActionState::Expired } else { action.state };
-    let user = store::owner::principal(tx, seen.owner.id, PrincipalKind::User)?.id;
-    let by = |approval: &Approval| {
-        let who = approval.decided_by?;
-        Some(if who == user { "user" } else { "policy" })
-    };
+    // Whose word is still asked for: a person's, and where a rule wants it the supervisor's besides.
+    let open = approvals.iter().filter(|approval| approval.state == ApprovalState::Requested);
+    let asked: Vec<&str> =
+        open.filter(|a| a.until_at > seen.now).map(|approval| approval.kind.word()).collect();
     let approvals = approvals.iter().map(|approval| {
         json!({
             "id": approval.id,
             "state": approval.state,
-            "by": by(approval),
+            "of": approval.kind,
+            "by": approval.decided_by.map(|_| approval.kind),
             "device": approval.device,
             "template": approval.template,
             "until_at": approval.until_at,
@@ -84,6 +101,7 @@ pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result
         "created_at": action.created_at,
         "moved_at": action.moved_at,
         "approvals": approvals.collect::<Vec<_>>(),
+        "asked": asked,
         "seq": seen.owner.change_seq,
     });
     let zone = zone(&seen.owner.zone).map_err(|e| corrupt("the owner's zone", e))?;
@@ -99,7 +117,7 @@ fn amount(action: &Action) -> Option<Amount> {
 }
 
 /// An amount in three forms: to count with, to tell apart, and to read.
-pub(super) fn money(amount: Option<Amount>) -> Value {
+pub(crate) fn money(amount: Option<Amount>) -> Value {
     amount.map_or(Value::Null, |amount| {
         json!({
             "minor": amount.minor,

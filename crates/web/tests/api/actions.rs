@@ -12,9 +12,9 @@ use crate::client::Reply;
 use crate::server::{Paired, Server};
 
 /// A room for HKD 2 600.00 behind a server whose stages run when the test says so.
-struct Room {
-    server: Server,
-    device: Paired,
+pub struct Room {
+    pub server: Server,
+    pub device: Paired,
 }
 
 impl Room {
@@ -51,12 +51,12 @@ impl Room {
         Room { server, device }
     }
 
-    fn honest() -> Room {
+    pub fn honest() -> Room {
         let there = Sight::Found { receipt: "C-1".into(), ended: false };
         Room::with(Observation::Receipt("C-1".into()), &[there])
     }
 
-    fn say(&self, text: &str) {
+    pub fn say(&self, text: &str) {
         let body = json!({"id": self.server.id(), "text": text});
         assert_eq!(self.server.post(&self.device.token, "/v1/messages", &body).status, 202);
         self.turn(self.server.owner.main_session);
@@ -89,7 +89,7 @@ impl Room {
     }
 
     /// One pass of every stage of the path, after some time.
-    fn after_ms(&self, ms: u64) {
+    pub fn after_ms(&self, ms: u64) {
         let cx = &self.server.cx;
         self.server.clock.advance_ms(ms);
         self.server.runtime.block_on(async {
@@ -110,7 +110,7 @@ impl Room {
         self.server.get(&self.device.token, "/v1/actions").json()
     }
 
-    fn only(&self) -> Value {
+    pub fn only(&self) -> Value {
         let list = self.list();
         let [one] = &list["actions"].as_array().expect("a list")[..] else { panic!("{list}") };
         let path = format!("/v1/actions/{}", text(&one["id"]));
@@ -165,10 +165,10 @@ fn a_card_shows_what_is_released_why_until_when_and_what_else() {
         "undo_ms": 5_000, "not_before": null, "receipt": null, "authority": null,
         "contradicted": false, "escalated_at": null, "compensates": null, "created_at": AT,
         "moved_at": AT,
-        "approvals": [{"id": request["id"], "state": "requested", "by": null, "device": null,
-            "device_name": null, "reason": null, "template": "action-1",
+        "approvals": [{"id": request["id"], "state": "requested", "of": "user", "by": null,
+            "device": null,            "device_name": null, "reason": null, "template": "action-1",
             "until_at": "2026-12-01T08:00:00.000000Z", "moved_at": AT}],
-        "attempts": [], "seq": action["seq"],
+        "asked": ["user"], "attempts": [], "seq": action["seq"],
     });
     assert_eq!(action, wanted);
     let chat = room.server.get(&room.device.token, "/v1/chat").json();

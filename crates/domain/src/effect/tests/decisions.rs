@@ -50,20 +50,20 @@ fn who_must_release_what() {
 
 /// All that admission is asked about one action; everything in it holds.
 #[derive(Clone)]
-struct Asked {
+pub(super) struct Asked {
     content: Content,
     digest: Digest,
     bytes: Digest,
-    state: ActionState,
+    pub(super) state: ActionState,
     duty: Option<base::DutyId>,
     expires_at: Option<Timestamp>,
     entry: Option<Digest>,
-    control: Control,
+    pub(super) control: Control,
     now: Timestamp,
 }
 
 impl Asked {
-    fn answer(&self) -> Result<(), Refusal> {
+    pub(super) fn answer(&self) -> Result<(), Refusal> {
         let action = Standing {
             content: &self.content,
             digest: self.digest,
@@ -77,7 +77,7 @@ impl Asked {
     }
 
     /// The same with something else.
-    fn but(&self, change: impl FnOnce(&mut Asked)) -> Asked {
+    pub(super) fn but(&self, change: impl FnOnce(&mut Asked)) -> Asked {
         let mut asked = self.clone();
         change(&mut asked);
         asked
@@ -89,7 +89,7 @@ impl Asked {
 }
 
 /// An action of a duty that a person released.
-fn asked() -> Asked {
+pub(super) fn asked() -> Asked {
     let Frozen { digest, content, expires_at, .. } = frozen();
     Asked {
         entry: Some(content.entry),
@@ -117,7 +117,7 @@ fn asked() -> Asked {
 }
 
 /// The same, released by the policy within a grant.
-fn asked_by_policy() -> Asked {
+pub(super) fn asked_by_policy() -> Asked {
     asked().but(|a| {
         let grant = grant();
         let release = a.release();
@@ -125,10 +125,10 @@ fn asked_by_policy() -> Asked {
     })
 }
 
-type Flip = (fn(&mut Asked), Refusal);
+pub(super) type Flip = (fn(&mut Asked), Refusal);
 
 /// Every input, each flipped alone, in the order in which they are asked.
-fn flips() -> Vec<Flip> {
+pub(super) fn flips() -> Vec<Flip> {
     let other = || id::<ActionId>(9);
     vec![
         (|a| a.control.system_stop = true, Refusal::SystemStop),
@@ -266,6 +266,9 @@ fn a_refusal_says_what_to_do_what_passes_and_what_becomes_of_an_admitted_action(
         Refusal::Tampered,
         Refusal::Entry,
         Refusal::NotReleased,
+        Refusal::Forbidden,
+        Refusal::PersonAsked,
+        Refusal::SupervisorAsked,
         Refusal::Limit(Limit::NoAmount),
     ];
     let told =
@@ -306,6 +309,17 @@ fn a_refusal_says_what_to_do_what_passes_and_what_becomes_of_an_admitted_action(
             "the connector's manifest says something else of this tool now; propose it again",
         ),
         (cancel, false, "nobody has released it; the person decides on its card"),
+        (
+            cancel,
+            false,
+            "a rule of the supervisor forbids it; do without it, or ask them about the rule",
+        ),
+        (
+            hold,
+            false,
+            "a rule of the supervisor asks that the person decides on it; they do so on its card",
+        ),
+        (hold, false, "the supervisor has not approved it; they decide on their own device"),
         (
             cancel,
             false,

@@ -20,7 +20,8 @@ fn a_code_is_shown_with_its_link_its_end_and_the_way_there() {
         ),
     });
     let client = client(&peer.url);
-    let ended = run(false, None, async |screen| super::super::offer_code(&client, screen).await);
+    let ended =
+        run(false, None, async |screen| super::super::offer_code(&client, false, screen).await);
     let wanted = "\
 Works once, until Mon 30 Nov 16:15; codes before it are void.
 Browser       http://127.0.0.1:7177/#code=K7PM-Q3XT
