@@ -5,7 +5,7 @@ use base::Timestamp;
 use domain::effect::{Content, Control, Release, Standing};
 use domain::event::{EventKind, Trust};
 use domain::state::{ActionState, ApprovalState};
-use domain::words;
+use domain::words::{self, Language};
 use store::action::Action;
 use store::approval::{self, Approval, Tap};
 use store::{OwnerTx, Result, StoreError};
@@ -13,8 +13,10 @@ use store::{OwnerTx, Result, StoreError};
 use crate::intake::{Content as Said, Incoming, accept};
 use crate::{Context, notice};
 
-/// The card's template and version.
-const TEMPLATE: &str = "action-1";
+/// The card's template and version, and the language in which it is shown (DESIGN section 5).
+pub(crate) fn template(language: Language) -> String {
+    format!("action-2 {}", language.word())
+}
 
 /// An action with its frozen bytes.
 pub(crate) struct Held {
@@ -128,7 +130,8 @@ pub(crate) fn ask(
 ) -> Result<()> {
     let was = held.action.state;
     let until = decide_until(cx, &held.action, tx.now());
-    let request = Approval::request(cx.id(), &held.action, TEMPLATE, until, tx.now());
+    let shown = template(store::owner::locked(tx)?.language());
+    let request = Approval::request(cx.id(), &held.action, &shown, until, tx.now());
     store::approval::insert(tx, &request)?;
     let action = &mut held.action;
     action.state = ActionState::AwaitingApproval;
@@ -137,7 +140,7 @@ pub(crate) fn ask(
     action.due_at = Some(until);
     action.reason = Some(why.clone());
     store::action::put(tx, action, was, None)?;
-    let text = words::asks(&held.content, &why);
+    let text = |language| words::asks(&held.content, &why, language);
     notice::action(cx, tx, &held.action, text).map(|_| ())
 }
 

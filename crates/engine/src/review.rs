@@ -232,6 +232,6 @@ pub fn record(
 fn expire(cx: &Context, tx: &mut OwnerTx<'_, '_>, held: &mut Held) -> Result<()> {
     let why = "nobody decided in time";
     drop_action(cx, tx, &mut held.action, ActionState::Expired, why, None)?;
-    let text = domain::words::lapsed(&held.content);
+    let text = |language| domain::words::lapsed(&held.content, language);
     notice::action(cx, tx, &held.action, text).map(|_| ())
 }

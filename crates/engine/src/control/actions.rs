@@ -12,7 +12,7 @@ use store::{OwnerTx, Result, StoreError};
 
 use super::Changed;
 use crate::Context;
-use crate::effect::{drop_action, settled};
+use crate::effect::{drop_action, settled, template};
 
 /// Characters of a reason that are kept.
 const REASON_MAX: usize = 500;
@@ -49,7 +49,8 @@ pub fn approve(
                 .into(),
         ));
     }
-    let tap = Tap { by: Some(device.principal), device: Some(device.id), reason: None };
+    let template = Some(template(store::owner::locked(tx)?.language()));
+    let tap = Tap { by: Some(device.principal), device: Some(device.id), reason: None, template };
     approval::advance(tx, &request, ApprovalState::Granted, tap)?;
     action.state = ActionState::Authorized;
     action.due_at = Some(tx.now());
@@ -73,7 +74,8 @@ pub fn deny(
     let reason = reason.map(|reason| words::on_one_line(reason.trim(), REASON_MAX));
     let reason = reason.filter(|reason| !reason.is_empty());
     let by = Some(device.principal);
-    let tap = Tap { by, device: Some(device.id), reason: reason.clone() };
+    let template = Some(template(store::owner::locked(tx)?.language()));
+    let tap = Tap { by, device: Some(device.id), reason: reason.clone(), template };
     approval::advance(tx, &request, ApprovalState::Denied, tap)?;
     action.state = ActionState::Denied;
     action.due_at = None;

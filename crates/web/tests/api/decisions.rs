@@ -43,6 +43,9 @@ fn a_card_shows_what_is_confirmed_and_what_happens_otherwise() {
         "ends_at": "2026-12-24T17:00:00.000000Z",
         "until": "2026-12-01T08:00:00.000000Z",
         "if_nothing": "Nothing starts. The question ends on Tuesday 2026-12-01 09:00.",
+        "why": "A duty wakes up by itself, so it starts only if you agree.",
+        "afterwards": "You can stop it under Duties at any time.",
+        "words": "Waiting for your decision",
         "digest": card["digest"], "state": "open", "created_at": "2026-11-30T08:00:00.000000Z",
     });
     assert_eq!(card, wanted);
