@@ -486,6 +486,7 @@ mod tests {
             "action",
             "action list",
             "action show",
+            "action log",
             "action approve",
             "action deny",
             "action withdraw",

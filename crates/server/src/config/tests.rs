@@ -49,7 +49,7 @@ fn bad_files_are_refused_with_the_key_and_the_remedy() {
         ),
         (
             "[owner]\nquiet = \"22:00\"",
-            "unknown key owner.quiet; near names: owner.name, owner.zone",
+            "unknown key owner.quiet; near names: owner.name, owner.zone, owner.language",
         ),
         ("listen = 7177", "listen must be a text in quotes, but it is a whole number"),
         ("listen = \"localhost\"", "listen must be an address and a port such as 127.0.0.1:7177"),

@@ -305,6 +305,10 @@ fn a_tap_on_a_card_that_a_newer_one_replaced_gets_what_changed_in_both_languages
         );
         assert_eq!(whole, language == "en" || text(&late["detail"]).contains("phone"), "{late}");
     }
+    let counted = room.server.get(&room.device.token, "/v1/decisions").json()["classes"][0].clone();
+    let counted =
+        ["shown", "approved", "edited", "refused", "open"].map(|key| counted[key].clone());
+    assert_eq!(counted, [2, 0, 1, 1, 1].map(|count| json!(count)), "refused, and asked otherwise");
     // Nothing was released by any of it.
     assert_eq!(room.list()["actions"][0]["state"], "awaiting_approval");
 }

@@ -77,12 +77,12 @@ fn the_first_paired_browser_says_the_language_and_later_only_the_person() {
     let pair = |accepted: &str| {
         let code = server.post(&device.token, "/v1/codes", &json!({})).json()["code"].clone();
         let ask = Ask::post("/v1/pair", &json!({"code": code, "name": "laptop"}));
-        server.send(ask.header("accept-language", accepted)).status
+        server.ask(&ask.header("accept-language", accepted)).status
     };
-    assert_eq!((pair("zh-CN,zh;q=0.9"), language()), (200, json!("zh")));
-    assert_eq!((pair("en-GB"), language()), (200, json!("zh")));
+    assert_eq!((pair("zh-CN,zh;q=0.9"), language()), (201, json!("zh")));
+    assert_eq!((pair("en-GB"), language()), (201, json!("zh")));
     assert_eq!(set(&server, &device, json!({"language": "en"})).status, 200);
-    assert_eq!((pair("zh-CN"), language()), (200, json!("en")));
+    assert_eq!((pair("zh-CN"), language()), (201, json!("en")));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_problem_is_in_the_language_that_the_page_asks_for() {
     let device = server.device("phone");
     let path = format!("/v1/duties/{}", server.id());
     let ask = Ask::get(path).header("authorization", format!("Bearer {}", device.token));
-    let reply = server.send(ask.header("accept-language", "zh"));
+    let reply = server.ask(&ask.header("accept-language", "zh"));
     let wanted = "没有这样的记录（duty）。请重新读取列表，可能已有变化。";
     assert_eq!((reply.status, reply.detail()), (404, wanted.to_owned()));
 }
