@@ -4,6 +4,7 @@
 //! that a change names the section it came from.
 
 use base::Digest;
+use domain::words::Language;
 use model::{Block, Message};
 
 /// The confirmed facts about a person that stand in the prefix.
@@ -98,12 +99,15 @@ fn terms_text(terms: &Terms) -> String {
             format!("- done when: {} (evidence: {}, by: {})\n", c.text, c.evidence, c.authority)
         })
         .collect();
-    let schedules: Vec<String> =
-        draft.schedules.iter().map(|s| format!("- wakes {}: {}\n", s.words(), s.prompt)).collect();
+    let schedules: Vec<String> = draft
+        .schedules
+        .iter()
+        .map(|s| format!("- wakes {}: {}\n", s.words(Language::En), s.prompt))
+        .collect();
     let subscriptions: Vec<String> = draft
         .subscriptions
         .iter()
-        .map(|s| format!("- hears {}: {}\n", s.words(), s.prompt))
+        .map(|s| format!("- hears {}: {}\n", s.words(Language::En), s.prompt))
         .collect();
     format!(
         "The duty of this conversation\n- id {}, version {}, \"{}\"\n- goal: {}\n{}{}{}",

@@ -5,7 +5,7 @@ use base::Timestamp;
 use domain::effect::{Content, Control, Demanded, Refusal, Release, Standing, demanded};
 use domain::event::{EventKind, Trust};
 use domain::state::{ActionState, ApprovalState};
-use domain::words;
+use domain::words::{self, Language};
 use store::action::Action;
 use store::approval::{self, Approval, Tap};
 use store::owner::PrincipalKind;
@@ -14,8 +14,10 @@ use store::{OwnerTx, Result, StoreError};
 use crate::intake::{Content as Said, Incoming, accept};
 use crate::{Context, notice};
 
-/// The card's template and version.
-const TEMPLATE: &str = "action-1";
+/// The card's template and version, and the language in which it is shown (DESIGN section 5).
+pub(crate) fn template(language: Language) -> String {
+    format!("action-2 {}", language.word())
+}
 
 /// Why a person is asked within a grant of theirs.
 pub(crate) const PERSON_ASKED: &str = "Your supervisor asks that you decide on this yourself.";
@@ -152,8 +154,7 @@ pub(crate) fn forbid(
 ) -> Result<()> {
     let why = Refusal::Forbidden.to_string();
     drop_action(cx, tx, &mut held.action, to, &why, None)?;
-    let what = words::operation(&held.content);
-    let text = format!("Not done: {what}. A rule of your supervisor forbids it.");
+    let text = |language| words::forbidden(&held.content, language);
     notice::action(cx, tx, &held.action, text).map(|_| ())
 }
 
@@ -187,7 +188,8 @@ pub(crate) fn ask_besides(
         | None => {}
     }
     let kind = PrincipalKind::Supervisor;
-    let request = Approval::request(cx.id(), action, kind, TEMPLATE, until, now);
+    let shown = template(store::owner::locked(tx)?.language());
+    let request = Approval::request(cx.id(), action, kind, &shown, until, now);
     approval::insert(tx, &request)?;
     Ok(Some(until))
 }
@@ -196,7 +198,7 @@ pub(crate) fn ask_besides(
 pub(crate) fn lapse(cx: &Context, tx: &mut OwnerTx<'_, '_>, held: &mut Held) -> Result<()> {
     let why = "nobody decided in time";
     drop_action(cx, tx, &mut held.action, ActionState::Expired, why, None)?;
-    let text = words::lapsed(&held.content);
+    let text = |language| words::lapsed(&held.content, language);
     notice::action(cx, tx, &held.action, text).map(|_| ())
 }
 
@@ -215,8 +217,9 @@ pub(crate) fn ask(
 ) -> Result<()> {
     let was = held.action.state;
     let until = decide_until(cx, &held.action, tx.now());
+    let shown = template(store::owner::locked(tx)?.language());
     let kind = PrincipalKind::User;
-    let request = Approval::request(cx.id(), &held.action, kind, TEMPLATE, until, tx.now());
+    let request = Approval::request(cx.id(), &held.action, kind, &shown, until, tx.now());
     store::approval::insert(tx, &request)?;
     ask_besides(cx, tx, held)?;
     let action = &mut held.action;
@@ -226,7 +229,7 @@ pub(crate) fn ask(
     action.due_at = Some(until);
     action.reason = Some(why.clone());
     store::action::put(tx, action, was, None)?;
-    let text = words::asks(&held.content, &why);
+    let text = |language| words::asks(&held.content, &why, language);
     notice::action(cx, tx, &held.action, text).map(|_| ())
 }
 

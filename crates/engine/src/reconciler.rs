@@ -141,7 +141,7 @@ fn tell(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<(
     }
     if since.plus_ms(cx.limits.unknown_told_ms) <= now {
         let held = held(tx, action.id)?;
-        let what = words::operation(&held.content);
+        let what = words::operation(&held.content, store::owner::locked(tx)?.language());
         let notice = Notice::BeingChecked { what: &what };
         notice::fault(cx, tx, action.session, &fault(action.id), &notice)?;
     }
@@ -162,7 +162,7 @@ fn escalate(
 ) -> Result<()> {
     action.escalated_at = Some(tx.now());
     let held = held(tx, action.id)?;
-    let text = words::did_it_happen(&held.content, contradiction);
+    let text = |language| words::did_it_happen(&held.content, contradiction, language);
     notice::action(cx, tx, action, text)?;
     settled(cx, tx, action)
 }

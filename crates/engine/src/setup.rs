@@ -2,6 +2,7 @@
 
 use base::{DeviceId, Digest, OwnerId, Secret, SessionId, Timestamp};
 use domain::event::{Dial, Trust};
+use domain::words::Language;
 use store::device::Device;
 use store::owner::{Owner, Principal, PrincipalKind};
 use store::session::{Session, SessionKind};
@@ -17,6 +18,8 @@ pub struct Seed {
     pub name: String,
     /// IANA zone.
     pub zone: String,
+    /// In which language the server speaks to them; `None`: the first paired browser's.
+    pub language: Option<Language>,
 }
 
 /// The owner of this installation; made now if there is none.
@@ -42,6 +45,7 @@ pub async fn create(cx: &Context, seed: Seed) -> Result<Owner> {
         main_session: cx.id(),
         timer_source: cx.id(),
         dial: Dial::default(),
+        language: seed.language,
         month_cap_micro_usd: base::MicroUsd(cx.limits.owner_month_micro_usd),
         created_at: now,
     };

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use base::{DeviceId, DutyId, EventId, MicroUsd, ProposalId};
 use clap::{Args, Parser, Subcommand};
 use domain::event::Dial;
+use domain::words::Language;
 
 pub use action::ActionCommand;
 pub use rule::{AddArgs as RuleAddArgs, EndArgs as RuleEndArgs, RuleCommand};
@@ -151,7 +152,7 @@ adjutant pair ABCD-EFGH --name laptop\n  adjutant pair --supervisor")]
     /// End a device's access at once
     #[command(after_help = "Example:\n  adjutant revoke 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
     Revoke(RevokeArgs),
-    /// Show or change your name, time zone, the month's cap and the dial
+    /// Show or change your name, time zone, the month's cap, the dial and the language
     #[command(after_help = "Without options it shows them.\n\nExample:\n  adjutant set\n  \
 adjutant set --zone Asia/Hong_Kong --cap-usd 30")]
     Set(SetArgs),
@@ -232,6 +233,9 @@ pub struct RepeatArgs {
 pub struct SendArgs {
     /// The message; - reads it from standard input
     pub text: String,
+    /// Id of a card, of an action or a proposal, that it asks about; the card stays undecided
+    #[arg(long, value_name = "ID")]
+    pub about: Option<EventId>,
     /// How it is repeated.
     #[command(flatten)]
     pub repeat: RepeatArgs,
@@ -309,6 +313,9 @@ pub struct SetArgs {
     /// How far the agent goes by itself where no duty asks for it: off, observe or auto
     #[arg(long, value_parser = dial)]
     pub dial: Option<Dial>,
+    /// In which language the server speaks to you: en or zh
+    #[arg(long, value_parser = language)]
+    pub language: Option<Language>,
     /// How it is repeated.
     #[command(flatten)]
     pub repeat: RepeatArgs,
@@ -324,6 +331,10 @@ fn dollars(text: &str) -> Result<MicroUsd, String> {
 
 fn dial(text: &str) -> Result<Dial, String> {
     Dial::parse(text).ok_or_else(|| "write off, observe or auto".to_owned())
+}
+
+fn language(text: &str) -> Result<Language, String> {
+    Language::parse(text).ok_or_else(|| "write en or zh".to_owned())
 }
 
 /// Arguments of `confirm`.
@@ -489,6 +500,7 @@ mod tests {
             "action",
             "action list",
             "action show",
+            "action log",
             "action approve",
             "action deny",
             "action withdraw",

@@ -55,6 +55,7 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
     let seed = Seed {
         name: config.owner.name.clone().unwrap_or_else(|| "you".into()),
         zone: config.owner.zone.clone().unwrap_or_else(|| "UTC".into()),
+        language: config.owner.language,
     };
     let owner = engine::setup::owner(&cx, seed).await?;
     sweep(&cx, &secrets, &config).await?;

@@ -3,6 +3,7 @@
 use base::{Digest, Incarnation, MicroUsd, OwnerId, PrincipalId, SessionId, SourceId, Timestamp};
 
 use domain::event::Dial;
+use domain::words::Language;
 
 use crate::error::{Result, StoreError};
 use crate::sql::statements;
@@ -30,10 +31,19 @@ record! {
         pub timer_source: SourceId,
         /// How far the agent goes by itself where no duty asks for it.
         pub dial: Dial,
+        /// In which language the server speaks to them; `None`: nobody has said, and it is English.
+        pub language: Option<Language>,
         /// What its models may cost in a calendar month.
         pub month_cap_micro_usd: MicroUsd,
         /// When it was set up.
         pub created_at: Timestamp,
+    }
+}
+
+impl Owner {
+    /// The language in which the server speaks to them.
+    pub fn language(&self) -> Language {
+        self.language.unwrap_or_default()
     }
 }
 
@@ -84,6 +94,7 @@ statements! { "owner":
     PRINCIPAL_BY_ID = hot select Principal, "WHERE id = $1";
     RENAME = "UPDATE owner SET name = $2, zone = $3 WHERE id = $1";
     DIAL = "UPDATE owner SET dial = $2 WHERE id = $1";
+    LANGUAGE = "UPDATE owner SET language = $2 WHERE id = $1";
     CAP = "UPDATE owner SET month_cap_micro_usd = $2 WHERE id = $1";
 }
 
@@ -156,6 +167,14 @@ pub fn rename(tx: &mut crate::OwnerTx<'_, '_>, name: &str, zone: &str) -> Result
 pub fn set_dial(tx: &mut crate::OwnerTx<'_, '_>, dial: Dial) -> Result<()> {
     let owner = tx.owner();
     tx.run(&DIAL, params![owner, dial])?;
+    tx.changed(owner);
+    Ok(())
+}
+
+/// Changes the language in which the server speaks to them.
+pub fn set_language(tx: &mut crate::OwnerTx<'_, '_>, language: Language) -> Result<()> {
+    let owner = tx.owner();
+    tx.run(&LANGUAGE, params![owner, language])?;
     tx.changed(owner);
     Ok(())
 }

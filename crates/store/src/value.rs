@@ -235,6 +235,7 @@ word_columns! {
     domain::schedule::Missed: |w: &str| known(domain::schedule::Missed::parse(w), w);
     domain::event::Mode: |w: &str| known(domain::event::Mode::parse(w), w);
     domain::event::Dial: |w: &str| known(domain::event::Dial::parse(w), w);
+    domain::words::Language: |w: &str| known(domain::words::Language::parse(w), w);
     domain::event::How: |w: &str| known(domain::event::How::parse(w), w);
     domain::situation::Stands: |w: &str| known(domain::situation::Stands::parse(w), w);
     domain::situation::Part: |w: &str| known(domain::situation::Part::parse(w), w);

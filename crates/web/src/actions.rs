@@ -19,6 +19,7 @@ use crate::body::{Asked, Json, Named, check_limit};
 use crate::duties::Write;
 use crate::idempotent::{Ask, Order, Outcome, target, write};
 use crate::problem::Problem;
+use crate::stale;
 use crate::views::{self, action::Seen};
 
 /// Which part of the list.
@@ -49,12 +50,22 @@ pub(crate) async fn list(
         };
         for action in actions {
             let answer = views::action::short(tx, &seen, &action)?;
-            let whole = views::with_words(tx, answer)?;
+            let whole = views::with_words(tx, answer, of.language())?;
             shown.push(for_whom(caller.kind, whole));
         }
         Ok(json!({"actions": shown, "seq": of.change_seq}))
     };
     Ok(Sent(app.web.cx.store.read(read).await?))
+}
+
+/// How the person decided on the cards of each tool (UX rule 24).
+pub(crate) async fn log(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> std::result::Result<Sent<Value>, Problem> {
+    let owner = caller.device.owner;
+    let read = move |tx: &mut Tx<'_>| store::approval::decisions(tx, owner);
+    Ok(Sent(json!({"classes": app.web.cx.store.read(read).await?})))
 }
 
 /// Why an action is what it is: from the person's words to the evidence.
@@ -84,7 +95,7 @@ pub(crate) async fn one(
         concerns(tx, kind, id)?;
         let of = store::owner::get(tx, owner)?;
         let answer = views::action::whole(tx, &Seen { owner: &of, limits: &limits, now }, id)?;
-        views::with_words(tx, answer)
+        views::with_words(tx, answer, of.language())
     };
     Ok(Sent(for_whom(kind, app.web.cx.store.read(read).await?)))
 }
@@ -129,7 +140,7 @@ pub(crate) async fn approve(
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         concerns(tx, kind, action)?;
         let changed = control::approve(tx, device, action, shown)?;
-        outcome(cx, tx, action, changed)
+        outcome(cx, tx, action, Some(shown), changed)
     };
     Ok(Sent(for_whom(kind, write(&app, caller, Order::InTurn, ask, work).await?.body)))
 }
@@ -156,7 +167,7 @@ pub(crate) async fn deny(
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         concerns(tx, kind, action)?;
         let changed = control::deny(cx, tx, device, action, reason)?;
-        outcome(cx, tx, action, changed)
+        outcome(cx, tx, action, None, changed)
     };
     Ok(Sent(for_whom(kind, write(&app, caller, Order::First, ask, work).await?.body)))
 }
@@ -172,7 +183,7 @@ pub(crate) async fn withdraw(
         Ask { id: asked.id, operation: "withdraw", target: target(action), content: Vec::new() };
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         let changed = control::withdraw(cx, tx, device, action)?;
-        outcome(cx, tx, action, changed)
+        outcome(cx, tx, action, None, changed)
     };
     Ok(Sent(write(&app, caller, Order::First, ask, work).await?.body))
 }
@@ -201,7 +212,7 @@ pub(crate) async fn state(
     let ask = Ask { id: asked.id, operation: "state", target: target(action), content: vec![word] };
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         let changed = control::state(cx, tx, device, action, statement)?;
-        outcome(cx, tx, action, changed)
+        outcome(cx, tx, action, None, changed)
     };
     Ok(Sent(write(&app, caller, Order::InTurn, ask, work).await?.body))
 }
@@ -211,10 +222,11 @@ fn outcome(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     action: ActionId,
+    shown: Option<Digest>,
     changed: Changed,
 ) -> Result<Outcome> {
     if let Changed::Conflict(what) = changed {
-        return Ok(Outcome::Conflict(what));
+        return stale::action(cx, tx, action, shown, what);
     }
     let (owner, now, seq) = (store::owner::locked(tx)?, tx.now(), tx.seq());
     let mut answer =

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use base::{Digest, Timestamp};
+use domain::words::Language;
 use engine::setup;
 use serde::Deserialize;
 use serde_json::json;
@@ -179,6 +180,7 @@ impl Tries {
 /// Exchanges a one-time code for a device and its token, which is shown this once.
 pub(crate) async fn pair(
     State(app): State<App>,
+    headers: HeaderMap,
     Json(asked): Json<PairRequest>,
 ) -> Result<Response, Problem> {
     let name = check_name("the device", &asked.name)?;
@@ -189,8 +191,17 @@ pub(crate) async fn pair(
              the server runs, or on a paired page under More.";
         return Err(Problem::too_many(detail, WINDOW_S));
     }
+    let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+    let language = accepted.map(Language::of_locale);
     let redeem = move |cx: &engine::Context, tx: &mut store::OwnerTx<'_, '_>| {
-        setup::redeem(cx, tx, &asked.code, &name)
+        let paired = setup::redeem(cx, tx, &asked.code, &name)?;
+        // Nobody has said in which language to speak: the first paired browser's.
+        if let (Some(_), Some(language)) = (&paired, language)
+            && store::owner::locked(tx)?.language.is_none()
+        {
+            store::owner::set_language(tx, language)?;
+        }
+        Ok(paired)
     };
     let paired = app.web.cx.write(app.web.owner, redeem).await?.ok_or_else(|| {
         Problem::forbidden(

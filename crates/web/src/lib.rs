@@ -25,6 +25,7 @@ mod messages;
 mod problem;
 mod proposals;
 mod sources;
+mod stale;
 mod stream;
 mod views;
 

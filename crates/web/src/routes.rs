@@ -115,6 +115,7 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/v1/proposals/{id}/decline", Device, |m| on(m, proposals::decline)),
     route(Get, "/v1/actions", Anyone, |m| on(m, actions::list)),
     route(Get, "/v1/actions/{id}", Anyone, |m| on(m, actions::one)),
+    route(Get, "/v1/decisions", Device, |m| on(m, actions::log)),
     route(Get, "/v1/actions/{id}/explain", Device, |m| on(m, actions::explain)),
     route(Get, "/v1/audit/verify", Device, |m| on(m, audit::verified)),
     route(Post, "/v1/actions/{id}/approve", Anyone, |m| on(m, actions::approve)),

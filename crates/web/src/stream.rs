@@ -188,7 +188,7 @@ mod tests {
             max_output_tokens: 1,
             world: std::sync::Arc::new(testkit::world::FakeWorld::default()),
         };
-        let seed = setup::Seed { name: "Ada".into(), zone: "UTC".into() };
+        let seed = setup::Seed { name: "Ada".into(), zone: "UTC".into(), language: None };
         let owner = setup::owner(&cx, seed).await.expect("an owner").id;
         let add =
             |cx: &Context, tx: &mut store::OwnerTx<'_, '_>| setup::add_device(cx, tx, "phone");

@@ -525,7 +525,7 @@ fn a_grant_is_told_in_plain_words() {
             ..draft()
         },
     ]
-    .map(|draft| draft.words());
+    .map(|draft| draft.words(crate::words::Language::En));
     let wanted = [
         "hotel.book_hotel, at most 3 times, HKD 3 000.00 each, HKD 8 200.00 in all, only to Ada, Bob",
         "hotel.book_hotel, at most twice, HKD 8 200.00 in all",

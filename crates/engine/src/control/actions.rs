@@ -13,7 +13,7 @@ use store::{OwnerTx, Result, StoreError};
 
 use super::Changed;
 use crate::Context;
-use crate::effect::{drop_action, settled};
+use crate::effect::{drop_action, settled, template};
 
 /// Characters of a reason that are kept.
 const REASON_MAX: usize = 500;
@@ -50,7 +50,8 @@ pub fn approve(
                 .into(),
         ));
     }
-    let tap = Tap { by: Some(device.principal), device: Some(device.id), reason: None };
+    let template = Some(template(store::owner::locked(tx)?.language()));
+    let tap = Tap { by: Some(device.principal), device: Some(device.id), reason: None, template };
     approval::advance(tx, &request, ApprovalState::Granted, tap)?;
     let was = action.state;
     // The supervisor's word alone takes it nowhere: it stands besides the release that is needed anyway.
@@ -80,7 +81,8 @@ pub fn deny(
     let reason = reason.map(|reason| words::on_one_line(reason.trim(), REASON_MAX));
     let reason = reason.filter(|reason| !reason.is_empty());
     let by = Some(device.principal);
-    let tap = Tap { by, device: Some(device.id), reason: reason.clone() };
+    let template = Some(template(store::owner::locked(tx)?.language()));
+    let tap = Tap { by, device: Some(device.id), reason: reason.clone(), template };
     approval::advance(tx, &request, ApprovalState::Denied, tap)?;
     let (to, who) = match request.kind {
         PrincipalKind::Supervisor => (ActionState::Withdrawn, "the supervisor refused it"),

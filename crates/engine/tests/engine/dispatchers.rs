@@ -251,7 +251,8 @@ fn race(owners: usize, intents: u32) {
         let (one, two) = (node(&url, 1, &vendor).await, node(&url, 2, &vendor).await);
         let mut lanes = Vec::new();
         for n in 0..owners {
-            let seed = setup::Seed { name: format!("owner {n}"), zone: "UTC".into() };
+            let seed =
+                setup::Seed { name: format!("owner {n}"), zone: "UTC".into(), language: None };
             let owner = setup::create(&one, seed).await.unwrap();
             let device = one.write(owner.id, |cx, tx| setup::add_device(cx, tx, "test")).await;
             lanes.push((device.unwrap().device, owner.main_session));

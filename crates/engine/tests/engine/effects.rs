@@ -498,10 +498,11 @@ fn the_person_refuses_takes_back_and_stops() {
         tool: "hotel.book".into(),
         shown: 1,
         approved: 0,
+        edited: 0,
         refused: 1,
         expired: 0,
         open: 0,
-        seconds: 9,
+        median_seconds: Some(9),
     };
     assert_eq!(log, [one]);
 

@@ -90,6 +90,8 @@ pub struct Wish {
     pub cap: Option<MicroUsd>,
     /// How far the agent goes by itself.
     pub dial: Option<domain::event::Dial>,
+    /// In which language the server speaks to them.
+    pub language: Option<domain::words::Language>,
 }
 
 /// Changes settings, if any are named, and shows them as they are then.
@@ -117,6 +119,10 @@ pub async fn set(
     if let Some(dial) = wish.dial {
         again.push_str(&format!(" --dial {}", dial.word()));
         body.insert("dial".into(), json!(dial));
+    }
+    if let Some(language) = wish.language {
+        again.push_str(&format!(" --language {}", language.word()));
+        body.insert("language".into(), json!(language));
     }
     if !body.is_empty() {
         body.insert("id".into(), json!(id));

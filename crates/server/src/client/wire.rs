@@ -21,6 +21,9 @@ pub struct Me {
     /// off, observe or auto.
     #[serde(default)]
     pub dial: String,
+    /// In which language the server speaks.
+    #[serde(default)]
+    pub language: String,
 }
 
 /// A month's cost.
@@ -499,6 +502,12 @@ pub struct Proposal {
     /// What happens if nobody answers.
     #[serde(default)]
     pub if_nothing: String,
+    /// Why the person is asked.
+    #[serde(default)]
+    pub why: String,
+    /// What follows a yes.
+    #[serde(default)]
+    pub afterwards: String,
     /// Digest of exactly what is shown.
     pub digest: String,
     /// open, confirmed, declined, withdrawn.

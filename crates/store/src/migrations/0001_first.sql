@@ -19,6 +19,7 @@ CREATE TABLE owner (
   timer_source UUID NOT NULL,
   -- How far the agent goes by itself where no duty asks for it.
   dial TEXT NOT NULL CHECK (dial IN ('off', 'observe', 'auto')),
+  language TEXT CHECK (language IN ('en', 'zh')),
   month_cap_micro_usd BIGINT NOT NULL,
   created_at BIGINT NOT NULL
 );
@@ -167,6 +168,7 @@ CREATE TABLE event (
   received_at BIGINT NOT NULL,
   -- The owner's change number; 0 for what was accepted without the owner's lock.
   seq BIGINT NOT NULL,
+  about TEXT,
   disposition TEXT,
   handled_at BIGINT,
   CHECK ((disposition IS NULL) = (handled_at IS NULL)),

@@ -420,7 +420,12 @@ fn an_approval_moves_on_and_is_used_once() {
             let approval = approval.clone();
             h.write(move |tx| store::approval::advance(tx, &approval, to, tap))
         };
-        let tap = Tap { by: Some(h.user), device: Some(h.id()), reason: Some("fine".into()) };
+        let tap = Tap {
+            by: Some(h.user),
+            device: Some(h.id()),
+            reason: Some("fine".into()),
+            template: Some("action-2 zh".into()),
+        };
         let at = h.clock.advance_ms(1);
         // Nobody decided, or from nowhere: the schema's own word.
         for half in [Tap::default(), Tap { by: Some(h.user), ..Tap::default() }] {
@@ -432,6 +437,7 @@ fn an_approval_moves_on_and_is_used_once() {
         (first.state, first.moved_at) = (ApprovalState::Granted, at);
         (first.decided_by, first.device, first.decided_at) = (tap.by, tap.device, Some(at));
         first.reason.clone_from(&tap.reason);
+        first.template = "action-2 zh".into();
         let id = first.id;
         let get = || h.read(move |tx| store::approval::get(tx, id));
         assert_eq!(get(), Ok(first.clone()));

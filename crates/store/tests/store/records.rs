@@ -54,6 +54,11 @@ fn an_owner_reads_back_with_all_that_set_it_up() {
         let capped = h.read(move |tx| store::owner::get(tx, owner)).unwrap();
         let wanted = store::owner::Owner { month_cap_micro_usd: cap, change_seq: 2, ..wanted };
         assert_eq!(capped, wanted);
+        let chinese = domain::words::Language::Zh;
+        h.write(move |tx| store::owner::set_language(tx, chinese)).unwrap();
+        let spoken = h.read(move |tx| store::owner::get(tx, owner)).unwrap();
+        let wanted = store::owner::Owner { language: Some(chinese), change_seq: 3, ..wanted };
+        assert_eq!(spoken, wanted);
         // Every back-off ends, and no session that rests for no reason is touched.
         let later = h.clock.now().plus_ms(60_000);
         h.write(move |tx| store::session::put_off(tx, main, later)).unwrap();

@@ -465,7 +465,9 @@ fn a_reach_is_the_most_that_can_happen() {
     };
     assert_eq!(of(&draft(|_| {})), wanted);
 
-    let words = |change: fn(&mut Draft)| of(&draft(change)).words(&TimeZone::UTC);
+    let words = |change: fn(&mut Draft)| {
+        of(&draft(change)).words(&TimeZone::UTC, crate::words::Language::En)
+    };
     assert_eq!(
         words(|_| {}),
         "At most HKD 8 200.50, USD 10.00, fee.pay once, hotel.book 5 times, mail.send twice, 2 people \
