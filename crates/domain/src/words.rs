@@ -3,7 +3,7 @@
 use base::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::effect::Content;
+use crate::effect::{CardLine, Content};
 use crate::schedule::local_words;
 use crate::state::{ActionState, DutyState};
 
@@ -63,10 +63,19 @@ pub fn duty_line(facts: DutyFacts, zone: &TimeZone) -> String {
     }
 }
 
-/// One line on what an action would do or has done: the operation, and what its card shows.
+/// Lines of a card that a sentence about it repeats.
+const FOLDED_LINES_MAX: usize = 20;
+/// Characters of one of their values; the card has the whole.
+const FOLDED_VALUE_MAX: usize = 400;
+
+/// One line on what an action would do or has done: the operation, and what its card shows, folded.
 pub fn operation(content: &Content) -> String {
-    let lines: Vec<String> =
-        content.card.iter().map(|line| format!("{} {}", line.label, line.value)).collect();
+    let folded =
+        |line: &CardLine| format!("{} {}", line.label, on_one_line(&line.value, FOLDED_VALUE_MAX));
+    let mut lines: Vec<String> = content.card.iter().take(FOLDED_LINES_MAX).map(folded).collect();
+    if let more @ 1.. = content.card.len().saturating_sub(FOLDED_LINES_MAX) {
+        lines.push(format!("{more} more on its card"));
+    }
     let amount = content.amount().map(|amount| format!(" for {amount}")).unwrap_or_default();
     match lines.is_empty() {
         true => format!("{}{amount}", content.operation),
