@@ -16,6 +16,7 @@ mod outside;
 mod pause;
 mod pump;
 mod reach;
+mod released;
 mod room;
 mod settings;
 mod shout;
