@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use base::{ActionId, AttemptId, OwnerId};
-use domain::effect::{Outcome, Recall, Refusal, admit, judge, recall};
+use base::{ActionId, AttemptId, Digest, OwnerId};
+use domain::effect::{Observation, Outcome, Recall, Refusal, admit, judge, recall};
 use domain::event::Trust;
 use domain::state::{ActionState, AttemptState};
 use store::action::Action;
@@ -11,9 +11,9 @@ use store::attempt::{self, Attempt, Registered, Said};
 use store::event::NewBody;
 use store::{OwnerTx, Permit, Result};
 
-use crate::effect::{Held, control, drop_action, forbid, held, settled, use_up};
-use crate::world::Acted;
-use crate::{Context, tools};
+use crate::effect::{Held, answered, control, drop_action, forbid, held, settled, use_up};
+use crate::world::{Acted, Health};
+use crate::{Context, notice, reconciler, tools};
 
 const BATCH: i64 = 16;
 
@@ -110,7 +110,9 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: AttemptId, acted: Acte
     if !open || !same {
         return Ok(());
     }
-    let body = NewBody::text(cx.id(), acted.answer, format!("attempt:{id}"), Trust::Outside);
+    notice::health(cx, tx, shown(&action.tool, &acted).as_ref())?;
+    let text = acted.answer;
+    let body = NewBody::text(cx.id(), text.clone(), format!("attempt:{id}"), Trust::Outside);
     let answer = Some(body.id);
     store::event::put_body(tx, body)?;
     match judge(acted.seen) {
@@ -119,6 +121,14 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: AttemptId, acted: Acte
             attempt::advance(tx, &attempt, AttemptState::Accepted, said)?;
             tools::of_effect(cx, tx, &action, &acted.issued)?;
             accepted(cx, tx, &mut action, receipt)
+        }
+        Outcome::Answered => {
+            let receipt = format!("answer {}", Digest::of(text.as_bytes()));
+            let said = Said { receipt: Some(receipt.clone()), answer, reason: None };
+            attempt::advance(tx, &attempt, AttemptState::Accepted, said)?;
+            tools::of_effect(cx, tx, &action, &acted.issued)?;
+            reconciler::in_force(tx, &mut action, receipt)?;
+            answered(cx, tx, &action, &text)
         }
         Outcome::Blocked { why, again } => {
             let said = Said { reason: Some(why.clone()), answer, receipt: None };
@@ -137,6 +147,18 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: AttemptId, acted: Acte
             unknown(cx, tx, &mut action, why)
         }
         Outcome::Unknown { .. } => Ok(()),
+    }
+}
+
+/// What a sending showed of its connector's health (TOOL-08).
+fn shown(tool: &str, acted: &Acted) -> Option<Health> {
+    let connector = tool.split('.').next().unwrap_or_default().to_owned();
+    match (&acted.refused_key, &acted.seen) {
+        (Some(why), _) => Some(Health::Broken { connector, why: why.clone() }),
+        (None, Observation::Receipt(_) | Observation::Answered | Observation::Refused(_)) => {
+            Some(Health::Works { connector })
+        }
+        (None, Observation::NotSent(_) | Observation::Other(_) | Observation::Lost(_)) => None,
     }
 }
 

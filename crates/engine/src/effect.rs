@@ -47,7 +47,7 @@ impl Held {
             state: self.action.state,
             duty: self.action.duty,
             expires_at: self.action.expires_at,
-            entry: cx.world.spec(&self.action.tool).map(|spec| spec.entry),
+            entry: cx.world.stands(&self.content).then_some(self.content.entry),
         }
     }
 }
@@ -295,16 +295,25 @@ pub(crate) fn drop_action(
 
 /// Tells whoever waits for an action what came of it: an event under its id, once per state.
 pub(crate) fn settled(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<()> {
-    let source = store::owner::locked(tx)?.timer_source;
     let reason = action.reason.as_deref().unwrap_or_default();
     let receipt = action.receipt.as_deref().map(|receipt| format!(" Receipt: {receipt}."));
-    let text = format!(
-        "action {} ({}): {}.{} {reason}",
-        action.id,
-        action.tool,
-        words::action_state(action.state),
-        receipt.unwrap_or_default()
-    );
+    let state = words::action_state(action.state);
+    tell(cx, tx, action, &format!("{state}.{} {reason}", receipt.unwrap_or_default()))
+}
+
+/// Tells them what was answered to what was only asked: as a read's answer, from outside.
+pub(crate) fn answered(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &Action,
+    answer: &str,
+) -> Result<()> {
+    tell(cx, tx, action, &format!("it was asked, and this is the answer.\n{answer}"))
+}
+
+fn tell(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &Action, what: &str) -> Result<()> {
+    let source = store::owner::locked(tx)?.timer_source;
+    let text = format!("action {} ({}): {what}", action.id, action.tool);
     let incoming = Incoming {
         source,
         external_id: format!("action:{}:{}:{}", action.id, action.state, action.tries),

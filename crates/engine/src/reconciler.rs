@@ -101,7 +101,10 @@ fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option<L
 
 /// Its dispatcher is gone: started without a result is unknown (ADM-22).
 fn forgotten(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<Option<Look>> {
-    let why = "no answer is on record";
+    let why = match cx.can_look_up(&action.tool) {
+        true => "no answer is on record",
+        false => "no answer is on record, and there is no way to look it up",
+    };
     if let Some(attempt) = attempt::of_action(tx, action.id)?.pop()
         && attempt.state == AttemptState::Registered
     {
@@ -231,19 +234,29 @@ fn effective(
     action: &mut Action,
     receipt: String,
 ) -> Result<()> {
+    in_force(tx, action, receipt)?;
+    settled(cx, tx, action)
+}
+
+/// The same, for whoever tells it in other words.
+pub(crate) fn in_force(
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    receipt: String,
+) -> Result<()> {
     action.receipt = Some(receipt);
     action.authority = Some("outside".into());
     action.due_at = None;
     action.reason = None;
-    if action.state == ActionState::Unknown {
+    if action.state != ActionState::Accepted {
+        let was = action.state;
         action.state = ActionState::Accepted;
-        store::action::put(tx, action, ActionState::Unknown, None)?;
+        store::action::put(tx, action, was, None)?;
         end(tx, action, AttemptState::Accepted)?;
     }
     action.state = ActionState::Effective;
     store::action::put(tx, action, ActionState::Accepted, None)?;
-    store::fault::close(tx, &fault(action.id))?;
-    settled(cx, tx, action)
+    store::fault::close(tx, &fault(action.id))
 }
 
 /// What was said and what is there do not fit: nothing is shown as in force, and the person decides.

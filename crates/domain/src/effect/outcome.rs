@@ -11,6 +11,8 @@ pub enum Observation {
     NotSent(String),
     /// An answer with a receipt that can be queried.
     Receipt(String),
+    /// An answer to what was only asked: it is its own evidence.
+    Answered,
     /// An answer by which the vendor promises that nothing happened.
     Refused(String),
     /// Any other answer.
@@ -27,6 +29,8 @@ pub enum Outcome {
         /// The receipt.
         receipt: String,
     },
+    /// What was told is told, and its answer is all that was wanted.
+    Answered,
     /// Certainly nothing happened.
     Blocked {
         /// Why.
@@ -46,6 +50,7 @@ pub fn judge(seen: Observation) -> Outcome {
     match seen {
         Observation::NotSent(why) => Outcome::Blocked { why, again: true },
         Observation::Receipt(receipt) => Outcome::Accepted { receipt },
+        Observation::Answered => Outcome::Answered,
         Observation::Refused(why) => Outcome::Blocked { why, again: false },
         Observation::Other(why) | Observation::Lost(why) => Outcome::Unknown { why },
     }

@@ -1,9 +1,9 @@
 //! What cards say: what would happen, why it is asked, what happens without an answer, and afterwards
 //! (UX rule 3).
 
-use super::{Language, said};
+use super::{Language, on_one_line, said};
 use crate::draft::becomes;
-use crate::effect::Content;
+use crate::effect::{CardLine, Content};
 use crate::state::ActionState;
 
 /// What a card about a duty asks.
@@ -26,10 +26,22 @@ pub fn named(content: &Content, language: Language) -> String {
     }
 }
 
-/// One line on what an action would do or has done: the operation, and what its card shows.
+/// Lines of a card that a sentence about it repeats.
+const FOLDED_LINES_MAX: usize = 20;
+/// Characters of one of their values; the card has the whole.
+const FOLDED_VALUE_MAX: usize = 400;
+
+/// One line on what an action would do or has done: the operation, and what its card shows, folded.
 pub fn operation(content: &Content, language: Language) -> String {
-    let lines: Vec<String> =
-        content.card.iter().map(|line| format!("{} {}", line.label, line.value)).collect();
+    let folded =
+        |line: &CardLine| format!("{} {}", line.label, on_one_line(&line.value, FOLDED_VALUE_MAX));
+    let mut lines: Vec<String> = content.card.iter().take(FOLDED_LINES_MAX).map(folded).collect();
+    if let more @ 1.. = content.card.len().saturating_sub(FOLDED_LINES_MAX) {
+        lines.push(match language {
+            Language::En => format!("{more} more on its card"),
+            Language::Zh => format!("卡片上还有 {more} 项"),
+        });
+    }
     let (named, lines) = (named(content, language), lines.join(language.pick(", ", "，")));
     match (lines.is_empty(), language) {
         (true, _) => named,

@@ -392,7 +392,13 @@ impl State {
             (Outcome::Unknown { .. }, ActionState::Dispatched) => {
                 self.becomes(ActionState::Unknown);
             }
-            (Outcome::Accepted { .. } | Outcome::Blocked { .. } | Outcome::Unknown { .. }, _) => {}
+            (
+                Outcome::Accepted { .. }
+                | Outcome::Answered
+                | Outcome::Blocked { .. }
+                | Outcome::Unknown { .. },
+                _,
+            ) => {}
         }
     }
 

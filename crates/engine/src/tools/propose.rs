@@ -2,6 +2,7 @@
 
 use base::DutyId;
 use domain::draft::{Change, Draft, Wakeup};
+use domain::effect::Effect;
 use domain::event::{EventKind, Trust};
 use domain::schedule::zone;
 use domain::state::{DutyState, ProposalState};
@@ -174,10 +175,11 @@ fn unknown_names(
     draft: &Draft,
 ) -> Result<Option<String>> {
     for grant in &draft.grants {
-        if cx.world.spec(&grant.tool).is_none() {
+        // What only people release, each call by itself, would be no grant.
+        if cx.world.spec(&grant.tool).is_none_or(|spec| spec.effect == Effect::Human) {
             return Ok(Some(format!(
-                "Not proposed: {} is no tool with an effect, so nothing of it can be granted. Name tools \
-                 as they are listed.",
+                "Not proposed: {} is no tool with an effect that can be granted. Name tools as they are \
+                 listed.",
                 grant.tool
             )));
         }

@@ -118,7 +118,7 @@ impl World for Vendor {
                 Fate::Refused => Observation::Refused("sold out".into()),
                 Fate::NotSent => Observation::NotSent("down".into()),
             };
-            Acted { seen, answer: String::new(), issued: Vec::new() }
+            Acted { seen, answer: String::new(), issued: Vec::new(), refused_key: None }
         })
     }
     fn find<'a>(&'a self, _: &'a str, operation: &'a str, _: Duration) -> Slow<'a, Sight> {

@@ -103,9 +103,8 @@ pub fn spec(can_look_up: bool) -> Spec {
 
 impl Room {
     pub fn with(seen: &[Observation], sights: &[Sight], can_look_up: bool) -> Room {
-        let folder = TempFolder::new();
-        let file = folder.path().join("adjutant.db");
-        let talk = Talk::open(file, start(), 3, SCRIPT, Limits::default());
+        let room = Room::empty(SCRIPT);
+        let talk = &room.talk;
         let known = json!({"id": "q-1", "total": "2600.00", "currency": "HKD", "hotel": "Harbour"});
         talk.world.tool(
             "hotel.search",
@@ -118,6 +117,14 @@ impl Room {
         );
         let spec = spec(can_look_up);
         talk.world.effect(FakeEffect { spec, seen: seen.to_vec(), sights: sights.to_vec() });
+        room
+    }
+
+    /// A conversation on another script, with nothing in its world.
+    pub fn empty(script: &str) -> Room {
+        let folder = TempFolder::new();
+        let file = folder.path().join("adjutant.db");
+        let talk = Talk::open(file, start(), 3, script, Limits::default());
         Room { talk, _folder: folder }
     }
 

@@ -17,6 +17,7 @@ mod paths;
 mod pause;
 mod pump;
 mod reach;
+mod released;
 mod room;
 mod settings;
 mod shout;

@@ -16,6 +16,9 @@ use super::wire::{Action, Money};
 use super::write::{GiveUp, Repeat, quoted, write};
 use super::{times, understand};
 
+/// Characters of a value that stand in one line of a card.
+const FOLD_AT: usize = 60;
+
 /// What the person says of an effect that nobody could find out about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statement {
@@ -110,6 +113,14 @@ fn line(text: &str) -> String {
     show::plain(text).replace('\n', " ")
 }
 
+/// A value whole, in lines that are set in: a screen would break a long one into some that look like lines of
+/// the card's own.
+fn folded(value: &str) -> String {
+    let characters: Vec<char> = value.chars().collect();
+    let lines: Vec<String> = characters.chunks(FOLD_AT).map(String::from_iter).collect();
+    lines.join(&format!("\n{:16}", ""))
+}
+
 /// The operation with its price, as the question and the button name it.
 fn named(action: &Action) -> String {
     let price = action.amount.as_ref().map(|Money { text }| format!(" for {}", line(text)));
@@ -120,7 +131,7 @@ fn named(action: &Action) -> String {
 fn card(action: &Action, times: &Times) -> String {
     let mut text = format!("{}\n", named(action));
     let field = |text: &mut String, label: &str, value: &str| {
-        let _ = writeln!(text, "  {:12}  {}", line(label), line(value));
+        let _ = writeln!(text, "  {:12}  {}", line(label), folded(&line(value)));
     };
     for frozen in &action.card {
         field(&mut text, &frozen.label, &frozen.value);

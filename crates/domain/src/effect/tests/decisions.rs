@@ -336,6 +336,7 @@ fn what_is_not_provably_accepted_or_blocked_is_unknown() {
     let table = [
         (Observation::NotSent(why()), Outcome::Blocked { why: why(), again: true }),
         (Observation::Receipt(why()), Outcome::Accepted { receipt: why() }),
+        (Observation::Answered, Outcome::Answered),
         (Observation::Refused(why()), Outcome::Blocked { why: why(), again: false }),
         (Observation::Other(why()), Outcome::Unknown { why: why() }),
         (Observation::Lost(why()), Outcome::Unknown { why: why() }),

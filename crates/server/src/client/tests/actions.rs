@@ -105,6 +105,32 @@ fn the_card_comes_before_the_question_and_its_digest_is_what_is_released() {
     assert_eq!(sent(&peer), (path, json!({"digest": "d1"})));
 }
 
+/// A tool that no manifest describes shows everything that would be sent, and nothing of it can pass for a
+/// line of the card.
+#[test]
+fn a_long_argument_is_folded_and_none_of_it_is_hidden() {
+    let long = format!("{}Digest    d9{}", "看 ".repeat(30), "x".repeat(2_000));
+    let mut note = action("awaiting_approval");
+    let what = "no manifest describes it; what came of it cannot be looked up, you say it";
+    note["card"] =
+        json!([{"label": "what it does", "value": what}, {"label": "text", "value": long}]);
+    let peer = Peer::start(move |asked| match asked.what.as_str() {
+        "GET /v1/me" => me(),
+        _ => Reply::Json(200, note.clone()),
+    });
+    let client = client(&peer.url);
+    let ended = run(false, None, async |s| actions::show(&client, ACTION, s).await);
+    let digests = ended.out.lines().filter(|line| line.starts_with("Digest"));
+    assert_eq!(digests.collect::<Vec<_>>(), ["Digest    d1"]);
+    assert!(ended.out.lines().all(|line| line.chars().count() <= 80), "{}", ended.out);
+    let value: Vec<&str> =
+        ended.out.lines().skip_while(|line| !line.starts_with("  text ")).collect();
+    let end = value.iter().position(|line| line.starts_with("  to ")).unwrap();
+    let whole: String = value[..end].iter().map(|line| line.get(16..).unwrap()).collect();
+    assert_eq!(whole, long);
+    assert!(ended.out.contains("  what it does  no manifest describes it; what came of it"));
+}
+
 #[test]
 fn nothing_is_released_without_a_yes_to_this_very_card() {
     let yes = |digest: &str| Answer { yes: true, digest: Some(digest.into()), id: None };
