@@ -294,6 +294,10 @@ pub const SAID: &[Template] = &[
     ),
     // Ways in.
     (
+        "A source's name has 1 to {} letters, digits, \"-\" or \"_\".",
+        "来源的名称由 1 到 {} 个字母、数字、“-”或“_”组成。",
+    ),
+    (
         "There is a source {} already. Choose another name, or remove that one first.",
         "已有名为 {} 的来源。请换一个名称，或先移除它。",
     ),

@@ -321,7 +321,7 @@ fn an_action_explains_itself_from_words_to_evidence() {
                  2 600.00 (hotel Harbour, guest Ann).",
                 agent::HARNESS
             ),
-            "Release by the user is consumed since Monday 2027-03-01 08:00 (action-1).".into(),
+            "Release by the user is consumed since Monday 2027-03-01 08:00 (action-2 en).".into(),
             format!("Sent Monday 2027-03-01 08:00 as {id}: accepted."),
             "Shown by the outside's word: C-1.".into(),
             "Now in force.".into(),

@@ -23,8 +23,8 @@ fn texts(file: &SourceFile) -> Vec<(String, String)> {
         let (before, from) = rest.split_at(start);
         if from.starts_with("//") {
             rest = from.split_once('\n').map_or("", |(_, after)| after);
-        } else if from.starts_with("'\"'") {
-            rest = &from[3..];
+        } else if let Some(after) = from.strip_prefix("'\"'") {
+            rest = after;
         } else if let Some(text) = from.strip_prefix('"') {
             let end = end_of(text);
             let line = before.rsplit('\n').next().unwrap_or_default();
