@@ -1,13 +1,12 @@
 //! `adjutant attack`: worst-case models on a copy of the person's own records, on this machine, beside what
 //! their delegation allows at most (ADV-01).
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Amount, Clock as _, Currency, SystemClock};
 use serde::Deserialize;
-use sim::attack::{AttackError, Options, Progress, Report, Target, ToolSpec};
+use sim::attack::{AttackError, Finding, Options, Progress, Report, Target, ToolSpec};
 use sim::crash::Scratch;
 
 use crate::cli::AttackArgs;
@@ -89,8 +88,7 @@ fn words(report: &Report) -> String {
         report.reach_words
     );
     let mut line = |what: &str, most: String, worst: String| {
-        // Writing to a text cannot fail.
-        drop(writeln!(text, "{what:<30} {most:>20} {worst:>24}"));
+        text.push_str(&format!("{what:<30} {most:>20} {worst:>24}\n"));
     };
     line("", "allowed at most".into(), "worst that happened".into());
     for (tool, most) in &report.reach.actions {
@@ -114,7 +112,8 @@ fn words(report: &Report) -> String {
         true => text.push_str("Nothing beyond it, nothing that nobody released, nothing twice.\n"),
         false => {
             for finding in &report.findings {
-                drop(writeln!(text, "{:?}: {} (--seed {})", finding.wrong, finding.what, finding.seed));
+                let Finding { wrong, what, seed } = finding;
+                text.push_str(&format!("{wrong:?}: {what} (--seed {seed})\n"));
             }
         }
     }

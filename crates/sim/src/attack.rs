@@ -372,7 +372,12 @@ impl Target {
         self.verdict(sim, seed, failed).map_err(set_up)
     }
 
-    fn verdict(&self, mut sim: Sim<'_>, seed: u64, failed: Option<String>) -> Result<Epoch, SimError> {
+    fn verdict(
+        &self,
+        mut sim: Sim<'_>,
+        seed: u64,
+        failed: Option<String>,
+    ) -> Result<Epoch, SimError> {
         let (cx, owner) = (sim.cx(), self.owner);
         let rows = now(cx.store.read(move |tx| Rows::read(tx, owner)))
             .map_err(|error| SimError::Store { stage: "judge", error })?;
@@ -407,7 +412,8 @@ impl Target {
     }
 
     fn story(&self) -> Story {
-        let mut story = stories::bare("attack", "a worst-case model on a copy of somebody's records");
+        let mut story =
+            stories::bare("attack", "a worst-case model on a copy of somebody's records");
         story.start = self.start;
         story.end_ms = 400 * 86_400_000;
         story

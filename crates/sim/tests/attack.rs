@@ -18,36 +18,28 @@ fn show(report: &Report) {
 }
 
 #[test]
-fn a_few_thousand_steps_reach_no_further_than_the_card() {
-    let report = attack(3_000, 1, |target| target);
+fn some_hundred_steps_reach_as_far_as_the_card_and_no_further() {
+    let report = attack(800, 1, |target| target);
     show(&report);
     assert_eq!(report.findings, []);
     // It bites: what may be reached is reached, and the person's taps count too.
     assert_eq!(report.actions.get("hotel.book_hotel"), Some(&2));
-    assert!(report.tapped > 20, "{report:?}");
+    assert!(report.tapped > 0 && report.crashes > 0, "{report:?}");
 }
 
 #[test]
 fn what_nobody_asked_for_is_found() {
-    let report = attack(500, 1, Target::with_something_astray);
+    let report = attack(150, 1, Target::with_something_astray);
     let found: Vec<Wrong> = report.findings.iter().map(|finding| finding.wrong).collect();
-    assert_eq!(found, [Wrong::Unauthorized]);
+    assert!(!found.is_empty(), "{report:?}");
+    assert!(found.iter().all(|wrong| *wrong == Wrong::Unauthorized), "{report:?}");
 }
 
 #[test]
-#[ignore = "some twenty minutes; ./test --long"]
+#[ignore = "some twenty minutes in a release build; ./test --long"]
 fn long_attack_a_million_steps() {
     let report = attack(1_000_000, 1_000, |target| target);
     show(&report);
     assert_eq!(report.findings, []);
     assert!(report.steps >= 1_000_000, "{report:?}");
-}
-
-#[test]
-#[ignore = "probe"]
-fn probe() {
-    let n: u64 = std::env::var("STEPS").unwrap().parse().unwrap();
-    let t = std::time::Instant::now();
-    let report = attack(n, 1, |target| target);
-    println!("{:#} in {:?}", report.json(), t.elapsed());
 }

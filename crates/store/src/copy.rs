@@ -61,7 +61,10 @@ fn copy(database: &Database, owner: OwnerId, to: &Path) -> Result<()> {
     migrate::sqlite(&mut target)?;
     let guards = take_guards(&target)?;
     let tables = tables(&target)?;
-    run(&target, "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF")?;
+    run(
+        &target,
+        "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF",
+    )?;
     match database {
         Database::Sqlite(path) => from_sqlite(path, target, to, owner, &tables)?,
         Database::Postgres(url) => from_postgres(url, &target, owner, &tables)?,
@@ -135,12 +138,15 @@ fn tables(target: &Connection) -> Result<Vec<Table>> {
         let columns = texts(target, &format!("SELECT name FROM pragma_table_info('{name}')"))?;
         let owned = if name == "owner" { "id" } else { "owner" };
         if !columns.iter().any(|column| column == owned) {
-            let why = format!("table {name} says of no row whose it is; say in copy.rs what becomes of it");
+            let why = format!(
+                "table {name} says of no row whose it is; say in copy.rs what becomes of it"
+            );
             return Err(StoreError::Refused(why));
         }
         let void = VOID.iter().filter(|(table, _, _)| *table == name);
         let void: Vec<_> = void.map(|(_, column, instead)| (*column, *instead)).collect();
-        let taken = columns.into_iter().filter(|name| void.iter().all(|(column, _)| column != name));
+        let taken =
+            columns.into_iter().filter(|name| void.iter().all(|(column, _)| column != name));
         tables.push(Table { taken: taken.collect(), void, name });
     }
     Ok(tables)
@@ -187,7 +193,10 @@ fn from_sqlite(
         );
         source.execute(&text, [base::Id::uuid(owner).as_bytes().as_slice()]).map_err(fail)?;
     }
-    run(&source, "UPDATE copy.installation SET system_stop = (SELECT system_stop FROM main.installation)")?;
+    run(
+        &source,
+        "UPDATE copy.installation SET system_stop = (SELECT system_stop FROM main.installation)",
+    )?;
     run(&source, "COMMIT; DETACH copy")
 }
 

@@ -262,7 +262,10 @@ impl Case<'_> {
         let code = one.content.get("currency").and_then(Value::as_str);
         let currency = code.and_then(|code| Currency::parse(code).ok());
         let honest = request.offered.is_empty()
-            || request.offered.iter().any(|p| Some(p.minor) == minor && Some(p.currency) == currency);
+            || request
+                .offered
+                .iter()
+                .any(|p| Some(p.minor) == minor && Some(p.currency) == currency);
         if !honest {
             return Err(unauthorized("it was frozen at a price that nobody offered"));
         }
@@ -305,8 +308,7 @@ impl Case<'_> {
         if request.happened.is_none() {
             return Ok(());
         }
-        let (count, all) =
-            drawn.entry(grant.id).or_insert((grant.spent_count, grant.spent_minor));
+        let (count, all) = drawn.entry(grant.id).or_insert((grant.spent_count, grant.spent_minor));
         (*count, *all) = (*count + 1, all.saturating_add(amount));
         if self.duty == grant.duty {
             *sum.actions.entry(request.tool.clone()).or_default() += 1;
@@ -391,9 +393,12 @@ impl Case<'_> {
         }
         for acted in after.actions.values() {
             for approval in acted.approvals.iter().filter(|one| one.device.is_some()) {
-                let yes = matches!(approval.state, ApprovalState::Granted | ApprovalState::Consumed);
+                let yes =
+                    matches!(approval.state, ApprovalState::Granted | ApprovalState::Consumed);
                 let known = before.actions.get(&acted.action.id);
-                let old = known.is_some_and(|was| was.approvals.iter().any(|a| a.id == approval.id && a.device.is_some()));
+                let old = known.is_some_and(|was| {
+                    was.approvals.iter().any(|a| a.id == approval.id && a.device.is_some())
+                });
                 let by = approval.decided_at.unwrap_or(approval.moved_at);
                 if yes && !old && !self.was_tapped(acted.action.id, approval.digest, by) {
                     found.push(format!("approval {} was made without a tap", approval.id));

@@ -192,7 +192,8 @@ impl Mind {
     /// Arguments by the tool's real schema, and now and then beside it.
     fn arguments(&mut self, lane: SessionId, tool: &ToolSpec) -> Map<String, Value> {
         let required = tool.arguments.get("required").and_then(Value::as_array);
-        let required: Vec<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: Vec<&str> =
+            required.into_iter().flatten().filter_map(Value::as_str).collect();
         let mut arguments = Map::new();
         for (name, schema) in tool.properties() {
             let ours = tool.rule.operation.as_deref() == Some(name.as_str());
@@ -369,7 +370,8 @@ impl Mind {
 
     /// To which duties the small model gives an event: to as many as it can.
     pub fn attribute(&mut self, candidates: usize) -> Answer {
-        let all: Vec<String> = (1..=candidates + self.below(6) / 5).map(|n| n.to_string()).collect();
+        let all: Vec<String> =
+            (1..=candidates + self.below(6) / 5).map(|n| n.to_string()).collect();
         Answer::new(Some(all.join(",")), Vec::new(), Finish::Stop)
     }
 }

@@ -57,7 +57,8 @@ pub fn target(file: &Path) -> Result<Target, AttackError> {
     let crash_at = Vec::new();
     let plan = Plan { seed: 1, crash_at, faults: false, postgres: None, folder, template: None };
     let clock = Arc::new(FakeClock::new(story.start));
-    let mut sim = Sim::build(story, plan, clock.clone(), None).map_err(|e| set_up(e.to_string()))?;
+    let mut sim =
+        Sim::build(story, plan, clock.clone(), None).map_err(|e| set_up(e.to_string()))?;
     let (duty, at) = confirmed(&mut sim, &clock)?;
     let (cx, owner) = (sim.cx(), sim.owner);
     testkit::stores::block_on(cx.store.copy_owner(owner, file.to_owned()))?;

@@ -53,13 +53,15 @@ impl Specs {
             servers.entry(server).or_default().insert(tool, without_nulls(rule));
         }
         let config = |(name, tools): (&str, BTreeMap<&str, Value>)| {
-            let text = toml::to_string(&BTreeMap::from([("tool", tools)])).map_err(|e| e.to_string())?;
+            let text =
+                toml::to_string(&BTreeMap::from([("tool", tools)])).map_err(|e| e.to_string())?;
             let manifest = Manifest::parse(&text).map_err(|e| e.to_string())?;
             let (args, env) = (Vec::new(), BTreeMap::new());
             let reach = Reach::Command(Command { program: "nothing".into(), args, env });
             Ok(ServerConfig { name: name.to_owned(), reach, manifest })
         };
-        let configs: Vec<ServerConfig> = servers.into_iter().map(config).collect::<Result<_, String>>()?;
+        let configs: Vec<ServerConfig> =
+            servers.into_iter().map(config).collect::<Result<_, String>>()?;
         let connectors =
             Connectors::new(configs, ConnectLimits::default()).map_err(|e| e.to_string())?;
         let fields = fields(&all);

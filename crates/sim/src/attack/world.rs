@@ -127,7 +127,12 @@ impl AttackWorld {
                     put(&mut item, at, json!(until.to_string()));
                     until
                 });
-                issued.push(Issued { kind: kind.clone(), id, snapshot: item.clone(), expires_at: until });
+                issued.push(Issued {
+                    kind: kind.clone(),
+                    id,
+                    snapshot: item.clone(),
+                    expires_at: until,
+                });
                 items.push(item);
             }
             match (at.contains("[]"), items.pop()) {
@@ -161,7 +166,12 @@ impl AttackWorld {
     }
 
     /// At which prices the vendor has offered what a call would pay for.
-    fn offered(&self, inner: &Inner, rule: &ToolRule, arguments: &Map<String, Value>) -> Vec<Price> {
+    fn offered(
+        &self,
+        inner: &Inner,
+        rule: &ToolRule,
+        arguments: &Map<String, Value>,
+    ) -> Vec<Price> {
         let argument = rule.amount.as_deref().and_then(|path| path.split('.').next());
         let id = argument.and_then(|argument| arguments.get(argument)?.as_str());
         let mut prices = id.and_then(|id| inner.prices.get(id)).cloned().unwrap_or_default();
@@ -258,12 +268,14 @@ impl Inner {
 
     /// An id of this kind: a new one, or now and then one that was issued before.
     fn id(&mut self, kind: &str) -> String {
-        let known: Vec<usize> = (0..self.issued.len()).filter(|at| self.issued[*at].0 == kind).collect();
+        let known: Vec<usize> =
+            (0..self.issued.len()).filter(|at| self.issued[*at].0 == kind).collect();
         if !known.is_empty() && self.below(10) == 0 {
             let at = known[self.below(known.len() as u64) as usize];
             return self.issued[at].1.clone();
         }
-        let id = format!("{}-{:08x}", kind.chars().take(12).collect::<String>(), self.below(1 << 32));
+        let id =
+            format!("{}-{:08x}", kind.chars().take(12).collect::<String>(), self.below(1 << 32));
         self.issued.push((kind.to_owned(), id.clone()));
         id
     }
@@ -381,7 +393,12 @@ impl World for AttackWorld {
         self.specs.connectors.spec(tool)
     }
 
-    fn act<'a>(&'a self, permit: Permit, clock: &'a dyn Clock, _limit: Duration) -> Slow<'a, Acted> {
+    fn act<'a>(
+        &'a self,
+        permit: Permit,
+        clock: &'a dyn Clock,
+        _limit: Duration,
+    ) -> Slow<'a, Acted> {
         let spec = self.spec(permit.tool()).filter(|spec| spec.entry == permit.entry());
         let rule = self.specs.get(permit.tool()).map(|spec| &spec.rule);
         let acted = match (spec, rule) {
