@@ -13,6 +13,7 @@ mod specs;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -266,20 +267,44 @@ impl Target {
         Target { astray: true, ..self }
     }
 
-    /// Runs epochs until there were enough steps.
+    /// Runs epochs until there were enough steps. Which ones depends on the options alone.
     ///
     /// # Errors
     /// [`AttackError`] if an epoch could not be set up.
     pub fn attack(&self, options: Options, progress: &Progress) -> Result<Report, AttackError> {
-        let next = AtomicU64::new(0);
+        let quota = options.steps.clamp(1, EPOCH_STEPS);
+        let mut epochs: BTreeMap<u64, Epoch> = BTreeMap::new();
+        loop {
+            let made: u64 = epochs.values().map(|epoch| epoch.steps).sum();
+            let wanted = options.steps.saturating_sub(made).div_ceil(quota);
+            // An epoch without a step would be followed by more of them, for ever.
+            let stuck = epochs.values().any(|epoch| epoch.steps == 0);
+            if wanted == 0 || stuck || progress.is_over() {
+                return Ok(self.report(epochs));
+            }
+            let from = epochs.len() as u64;
+            epochs.append(&mut self.epochs(from..from + wanted, quota, options, progress)?);
+        }
+    }
+
+    /// Some epochs, several at once.
+    fn epochs(
+        &self,
+        which: Range<u64>,
+        quota: u64,
+        options: Options,
+        progress: &Progress,
+    ) -> Result<BTreeMap<u64, Epoch>, AttackError> {
+        let next = AtomicU64::new(which.start);
         let epochs: Mutex<BTreeMap<u64, Epoch>> = Mutex::default();
         let work = || {
-            while progress.steps() < options.steps && !progress.is_over() {
+            loop {
                 let n = next.fetch_add(1, Ordering::Relaxed);
-                let left = options.steps.saturating_sub(progress.steps()).min(EPOCH_STEPS);
-                let epoch = self.epoch(options.seed.wrapping_add(n), left, progress);
-                // One without a step would be followed by more of them, for ever.
-                if !epoch.as_ref().is_ok_and(|epoch| epoch.steps > 0) {
+                if n >= which.end || progress.is_over() {
+                    return Ok(());
+                }
+                let epoch = self.epoch(options.seed.wrapping_add(n), quota, progress);
+                if epoch.is_err() {
                     progress.stop();
                 }
                 let epoch = epoch?;
@@ -289,7 +314,6 @@ impl Target {
                 }
                 epochs.lock().unwrap_or_else(PoisonError::into_inner).insert(n, epoch);
             }
-            Ok(())
         };
         std::thread::scope(|scope| {
             let started: Vec<_> = (0..options.threads.max(1)).map(|_| scope.spawn(work)).collect();
@@ -297,7 +321,7 @@ impl Target {
             let joined = started.into_iter().map(|one| one.join().map_err(|_| panicked())?);
             joined.collect::<Result<(), AttackError>>()
         })?;
-        Ok(self.report(epochs.into_inner().unwrap_or_else(PoisonError::into_inner)))
+        Ok(epochs.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn report(&self, epochs: BTreeMap<u64, Epoch>) -> Report {
