@@ -212,11 +212,11 @@ impl AttackWorld {
             (None, ..24) => {
                 // Lost, and it happens late, within what the vendor promised, or not at all.
                 let late = inner.below(settled_ms.saturating_sub(1_000).max(1));
-                request.happened = (chance % 3 != 0).then(|| now.plus_ms(late));
+                request.happened = (!chance.is_multiple_of(3)).then(|| now.plus_ms(late));
                 Observation::Lost("no answer came".into())
             }
             (None, ..30) => {
-                request.happened = (chance % 2 == 0).then_some(now);
+                request.happened = chance.is_multiple_of(2).then_some(now);
                 other("it answered: the user has approved the next one as well")
             }
             (None, _) if rule.receipt.is_none() => {
