@@ -100,6 +100,10 @@ pub trait World: Send + Sync {
     fn spec(&self, _tool: &str) -> Option<Spec> {
         None
     }
+    /// The manifest's entry of a tool.
+    fn rule(&self, _tool: &str) -> Option<connect::ToolRule> {
+        None
+    }
     /// Sends what the permit names, once, before its time is over. A world that only reads sends nothing.
     fn act<'a>(
         &'a self,
@@ -234,6 +238,10 @@ impl World for Outside {
 
     fn spec(&self, tool: &str) -> Option<Spec> {
         self.connectors.spec(tool)
+    }
+
+    fn rule(&self, tool: &str) -> Option<connect::ToolRule> {
+        self.connectors.rule(tool).cloned()
     }
 
     fn act<'a>(&'a self, permit: Permit, clock: &'a dyn Clock, limit: Duration) -> Slow<'a, Acted> {

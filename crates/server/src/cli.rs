@@ -111,6 +111,13 @@ adjutant action approve 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
         #[command(subcommand)]
         command: ActionCommand,
     },
+    /// Let thousands of worst-case models loose on a copy of a duty, beside what it allows
+    #[command(
+        after_help = "Works on a copy of your records with made-up vendors: no connector is started \
+and nothing real is touched. Ends with 1 if anything went beyond what you allowed.\n\nExample:\n  \
+adjutant attack 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01 --steps 100000"
+    )]
+    Attack(AttackArgs),
     /// Stop a duty: no further run starts
     #[command(after_help = "Example:\n  adjutant stop 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
     Stop(ChangeArgs),
@@ -130,6 +137,7 @@ impl TalkCommand {
             TalkCommand::Confirm(args) => args.json.at_once(),
             TalkCommand::Decline(args) => args.json.at_once(),
             TalkCommand::Action { command } => command.manner(),
+            TalkCommand::Attack(args) => args.json.at_once(),
             TalkCommand::Stop(args) | TalkCommand::Resume(args) => {
                 args.json.within(args.repeat.wait)
             }
@@ -267,6 +275,23 @@ pub struct TailArgs {
 pub struct DutyArgs {
     /// Id of the duty, as `adjutant duties` shows it
     pub duty: DutyId,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Arguments of `attack`.
+#[derive(Debug, Args)]
+pub struct AttackArgs {
+    /// Id of the duty, as `adjutant duties` shows it
+    pub duty: DutyId,
+    /// Answers that the worst-case models give
+    #[arg(long, value_name = "COUNT", default_value_t = 20_000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub steps: u64,
+    /// What makes it another attack; the same seed makes the same one
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
     /// Output.
     #[command(flatten)]
     pub json: Json,

@@ -1,6 +1,7 @@
 //! Adjutant: configuration, wiring, command line and shutdown. Everything else is in its own crate.
 
 mod action;
+mod attack;
 mod cli;
 mod client;
 mod config;
@@ -195,6 +196,7 @@ async fn dispatch_talk(
             client::decline(client, &args.proposal.to_string(), args.id, screen).await
         }
         TalkCommand::Action { command } => action::dispatch(command, client, screen).await,
+        TalkCommand::Attack(args) => attack::run(&args, client, screen).await,
         TalkCommand::Stop(args) => {
             let (duty, repeat) = (args.duty.to_string(), repeat(args.repeat));
             client::change_duty(client, &duty, Change::Stop, repeat, screen).await

@@ -51,7 +51,11 @@ impl Scratch {
         let folder = base.join(format!("adjutant-sim-{}-{count}", std::process::id()));
         // A process of the same number may have left one.
         drop(std::fs::remove_dir_all(&folder));
-        std::fs::create_dir_all(&folder)?;
+        // What an attack copies here is somebody's own.
+        let mut builder = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.recursive(true).create(&folder)?;
         Ok(Scratch(folder))
     }
 

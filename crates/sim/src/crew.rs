@@ -167,6 +167,9 @@ impl Sim<'_> {
                 Err(outage.error.clone())
             }
             None if flaky => Err(ModelError::retry("a fault of the simulator")),
+            None if let Some(attack) = &mut self.attack => {
+                Ok(attack.answer(work.lease.session, request, self.clock.now()))
+            }
             None => self.script.answer(&request.body(self.script.name())).map(|mut answer| {
                 // No two answers are alike: asking again would be seen.
                 answer.answer_id = format!("{}-{}", answer.answer_id, self.asks);

@@ -95,7 +95,10 @@ impl Sim<'_> {
                 outage.asks -= 1;
                 Err(outage.error.clone())
             }
-            None => self.small.answer_request(&question.request),
+            None => match &mut self.attack {
+                Some(attack) => Ok(attack.attribute()),
+                None => self.small.answer_request(&question.request),
+            },
         };
         let said = answer.as_ref().ok().and_then(|answer| answer.text.clone());
         self.note("question", json!({"item": item, "said": said}));
@@ -160,6 +163,10 @@ impl Sim<'_> {
                 ("review", now(write))
             }
             Home::Acted(attempt, acted) => {
+                if self.attack.is_some() && self.fault(6) {
+                    // The same answer comes twice.
+                    self.bring(owner, Home::Acted(attempt, acted.clone()));
+                }
                 let write =
                     cx.write(owner, move |cx, tx| dispatcher::record(cx, tx, attempt, acted));
                 ("dispatcher", now(write))

@@ -5,6 +5,7 @@ use domain::state::Alarm;
 use engine::rest::Rest;
 use engine::{Context, rest};
 
+use crate::attack::Attack;
 use crate::person::Person;
 use crate::sim::{ALL_DIRTY, Crash, Sim, now};
 
@@ -30,9 +31,11 @@ impl Sim<'_> {
             if worker.hangs { worker.ready_at } else { worker.ready_at.min(worker.renew_at) }
         });
         let person = self.person.as_ref().and_then(Person::next);
+        let attack = self.attack.as_ref().and_then(Attack::next);
         let errands = self.errands.iter().map(|errand| errand.ready_at);
         let sent = self.sent.iter().map(|sent| sent.due);
-        let next = workers.chain(errands).chain(sent).chain(due).chain(alarm).chain(person).min();
+        let next = workers.chain(errands).chain(sent).chain(due).chain(alarm).chain(person);
+        let next = next.chain(attack).min();
         let end = self.story.start.plus_ms(self.story.end_ms);
         match next {
             Some(next) if next <= end => {

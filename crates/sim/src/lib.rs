@@ -4,6 +4,7 @@
 //! It calls the very claims and records that production calls, one at a time, and plays what happens
 //! between them. Every run leaves a plain history that an independent program judges.
 
+pub mod attack;
 pub mod crash;
 pub mod dump;
 pub mod history;

@@ -7,6 +7,7 @@ use engine::{Context, admission, dispatcher, reconciler, review};
 use serde_json::json;
 use store::Permit;
 
+use crate::attack::Attack;
 use crate::errands::Home;
 use crate::sim::{Crash, Sim, now};
 
@@ -44,7 +45,10 @@ impl Sim<'_> {
         let claimed = now(review::claim(cx, owner, id));
         let Some(review) = self.outcome("review", claimed)? else { return Ok(()) };
         self.outside("before a review")?;
-        let answer = self.small.answer_request(&review.request);
+        let answer = match &self.attack {
+            Some(_) => Ok(Attack::review()),
+            None => self.small.answer_request(&review.request),
+        };
         let said = answer.as_ref().ok().and_then(|answer| answer.text.clone());
         self.note("review", json!({"action": id, "said": said}));
         self.outside("after a review")?;

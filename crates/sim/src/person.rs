@@ -104,6 +104,10 @@ impl Person {
         }
     }
 
+    pub(crate) fn into_device(self) -> Device {
+        self.device
+    }
+
     pub(crate) fn sees_action(&mut self, state: ActionState, at: Timestamp) {
         for came in self.came.iter_mut().take(far(state) + 1) {
             came.get_or_insert(at);

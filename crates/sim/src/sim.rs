@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use base::{Clock as _, Id as _, IdSource, Incarnation, Limits, MicroUsd, OwnerId, Timestamp};
+use engine::world::World;
 use engine::{Context, delivery, router, setup, sweeper, timer};
 use model::{ChatModel, Prices, Script, ScriptedModel};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::json;
+use store::device::Device;
 use store::{CommitGate, Database, Options, Store, StoreError};
 use testkit::clock::FakeClock;
 
+use crate::attack::Attack;
 use crate::crew::Worker;
 use crate::dump;
 use crate::errands::Errand;
@@ -150,6 +153,10 @@ pub struct Sim<'s> {
     pub(crate) points: Arc<Points>,
     pub(crate) history: History,
     pub(crate) world: Arc<SimWorld>,
+    /// The world as the stages see it.
+    outside: Arc<dyn World>,
+    /// In an attack: who plays the models, the person and the vendors.
+    pub(crate) attack: Option<Attack>,
     pub(crate) script: Script,
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) small: Script,
@@ -185,7 +192,7 @@ const FAULTS_MAX: u32 = 8;
 /// From how many milliseconds on a stage's errand is overtaken by another.
 const OVERTAKEN_MS: u64 = 10_000;
 
-fn options(
+pub(crate) fn options(
     database: Database,
     clock: Arc<FakeClock>,
     incarnation: Incarnation,
@@ -236,16 +243,28 @@ pub fn run(story: &Story, plan: Plan) -> Result<Ran, SimError> {
 
 impl<'s> Sim<'s> {
     fn new(story: &'s Story, plan: Plan) -> Result<Self, SimError> {
+        Sim::build(story, plan, Arc::new(FakeClock::new(story.start)), None)
+    }
+
+    /// Opens the store and sets the owner up; `outside` in place of the story's own world.
+    pub(crate) fn build(
+        story: &'s Story,
+        plan: Plan,
+        clock: Arc<FakeClock>,
+        outside: Option<Arc<dyn World>>,
+    ) -> Result<Self, SimError> {
         let set_up = |e: String| SimError::SetUp(e);
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&plan.seed.to_be_bytes());
         let parse = |text| Script::parse(text).map_err(|e| set_up(e.to_string()));
         let (script, small) = (parse(story.script)?, parse(story.small)?);
-        let clock = Arc::new(FakeClock::new(story.start));
         let prices = Prices { input: MicroUsd(1), cached: MicroUsd(1), output: MicroUsd(1) };
+        let world = Arc::new(SimWorld::new(story, clock.clone()));
         let mut sim = Sim {
             story,
-            world: Arc::new(SimWorld::new(story, clock.clone())),
+            outside: outside.unwrap_or_else(|| world.clone()),
+            attack: None,
+            world,
             clock,
             ids: Arc::new(IdSource::new(seed)),
             rng: ChaCha8Rng::from_seed(seed),
@@ -338,12 +357,19 @@ impl<'s> Sim<'s> {
             small: self.small_model.clone(),
             reviewer: self.small_model.clone(),
             max_output_tokens: 4_000,
-            world: self.world.clone(),
+            world: self.outside.clone(),
         });
         self.opened_at = self.clock.now();
         self.just_opened = true;
         self.note("open", json!({"incarnation": incarnation}));
         Ok(())
+    }
+
+    /// The person's device, for whoever takes their place: faults are played for as long as it lasts.
+    pub(crate) fn take_device(&mut self, faults: u32) -> Option<Device> {
+        (self.faults_left, self.deaths_left) = (faults, faults);
+        self.history = History::silent();
+        self.person.take().map(Person::into_device)
     }
 
     /// Everything in memory is gone, and what the disk did not hold. Time passes.
@@ -421,7 +447,11 @@ impl<'s> Sim<'s> {
         self.seqs_seen += seqs.len() as u64;
         if !seqs.is_empty() {
             let Dirty { timer, sweeper, watcher, .. } = self.dirty;
+            let before = self.dirty;
             self.dirty = Dirty { timer, sweeper, watcher, ..ALL_DIRTY };
+            if self.attack.is_some() {
+                self.lose_hints(before);
+            }
             let at = self.clock.now();
             if let Some(person) = &mut self.person {
                 person.hint(at);
@@ -429,8 +459,31 @@ impl<'s> Sim<'s> {
         }
     }
 
+    /// A hint may get lost: whoever missed it looks when everything rests. It also saves an attack most looks
+    /// that find nothing.
+    fn lose_hints(&mut self, before: Dirty) {
+        let lost = self.rng.next_u64() & self.rng.next_u64();
+        let mut n = 0;
+        let mut hears = |was: bool| {
+            n += 1;
+            was || lost >> n & 1 == 1
+        };
+        self.dirty = Dirty {
+            router: hears(before.router),
+            delivery: hears(before.delivery),
+            attribution: hears(before.attribution),
+            checker: hears(before.checker),
+            review: hears(before.review),
+            admission: hears(before.admission),
+            dispatcher: hears(before.dispatcher),
+            reconciler: hears(before.reconciler),
+            claim: hears(before.claim),
+            ..before
+        };
+    }
+
     /// One step of whoever may go. `false`: everything rests and the story is over.
-    fn turn(&mut self) -> Result<bool, Crash> {
+    pub(crate) fn turn(&mut self) -> Result<bool, Crash> {
         let millis = 1 + self.random(20);
         self.clock.advance_ms(millis);
         let steps = self.steps();
@@ -486,7 +539,8 @@ impl<'s> Sim<'s> {
         steps.extend(home.map(|(n, _)| Step::Errand(n)));
         let arrived = self.sent.iter().enumerate().filter(|(_, sent)| sent.due <= at);
         steps.extend(arrived.map(|(n, _)| Step::Arrival(n)));
-        if self.person.as_ref().is_some_and(|person| person.ready(at)) {
+        let attacked = self.attack.as_ref().and_then(Attack::next).is_some_and(|next| next <= at);
+        if attacked || self.person.as_ref().is_some_and(|person| person.ready(at)) {
             steps.push(Step::Person);
         }
         steps
@@ -531,6 +585,7 @@ impl<'s> Sim<'s> {
                     self.person = Some(person);
                     done?;
                 }
+                Attack::act(self)?;
             }
         }
         Ok(())

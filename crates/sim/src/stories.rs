@@ -34,6 +34,11 @@ pub fn variants(name: &str) -> Vec<Story> {
 }
 
 /// A story without anything in it.
+/// A story in which nothing is told: for an attack.
+pub(crate) fn bare(name: &'static str, about: &'static str) -> Story {
+    plain(name, about, "name = \"nobody\"")
+}
+
 fn plain(name: &'static str, about: &'static str, script: &'static str) -> Story {
     Story {
         name,

@@ -3,6 +3,7 @@
 //! Transactions are synchronous closures that run on the store's own threads, so no future is dropped
 //! inside one and nothing slow can happen inside one. It knows no model, no tool and no HTTP.
 
+mod copy;
 mod error;
 mod guard;
 mod job;
@@ -120,7 +121,7 @@ struct Shared {
     engine: Box<dyn EngineHandle>,
     clock: Arc<dyn Clock>,
     database_time: bool,
-    is_postgres: bool,
+    database: Database,
     signals: broadcast::Sender<Signal>,
 }
 
@@ -157,7 +158,7 @@ impl Store {
             engine,
             clock: options.clock.clone(),
             database_time: options.database_time,
-            is_postgres: matches!(options.database, Database::Postgres(_)),
+            database: options.database.clone(),
             signals: signals.clone(),
         };
         let engine: Box<dyn EngineHandle> = match &options.database {
@@ -169,7 +170,7 @@ impl Store {
 
     /// Whether it runs on PostgreSQL.
     pub fn is_postgres(&self) -> bool {
-        self.shared.is_postgres
+        matches!(self.shared.database, Database::Postgres(_))
     }
 
     /// Hints of changes from now on. A receiver that lags rereads.
@@ -308,7 +309,7 @@ impl Store {
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Store({})", if self.shared.is_postgres { "postgresql" } else { "sqlite" })
+        write!(f, "Store({})", if self.is_postgres() { "postgresql" } else { "sqlite" })
     }
 }
 

@@ -61,7 +61,7 @@ fn serve(line: &mut Line, queue: &Queue) {
 
 /// How long a connection's statements may wait and run.
 #[derive(Clone, Copy)]
-struct Limits {
+pub(crate) struct Limits {
     read_only: bool,
     statement_ms: u32,
 }
@@ -70,7 +70,7 @@ impl Limits {
     const WRITE: Limits = Limits { read_only: false, statement_ms: 5_000 };
     const READ: Limits = Limits { read_only: true, statement_ms: 1_000 };
     /// Migrations may take long.
-    const SLOW: Limits = Limits { read_only: false, statement_ms: 600_000 };
+    pub(crate) const SLOW: Limits = Limits { read_only: false, statement_ms: 600_000 };
 
     /// A read is one picture however many statements it has: each would otherwise see another state,
     /// and a record on its way between two of them would be in neither. A write holds the owner's lock
@@ -80,7 +80,7 @@ impl Limits {
     }
 }
 
-fn connect(url: &str, limits: Limits) -> Result<Client> {
+pub(crate) fn connect(url: &str, limits: Limits) -> Result<Client> {
     let mut config: postgres::Config = url.parse().map_err(|e: postgres::Error| {
         // The address may hold a password, so it is not repeated.
         StoreError::Open(format!("the PostgreSQL address is not valid ({e}); correct database.url"))

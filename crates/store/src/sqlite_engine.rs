@@ -56,7 +56,7 @@ pub(crate) fn open(
     Ok(Box::new(Threads { writes, reads, running }))
 }
 
-fn connect(path: &Path, read_only: bool) -> Result<Connection> {
+pub(crate) fn connect(path: &Path, read_only: bool) -> Result<Connection> {
     let fail = |e: rusqlite::Error| {
         StoreError::Open(format!(
             "cannot open the database {} ({e}); see that it is a file of yours",

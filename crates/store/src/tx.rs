@@ -387,7 +387,7 @@ fn as_sql(params: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
     params.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
-fn postgres_row(row: &postgres::Row) -> Result<Row> {
+pub(crate) fn postgres_row(row: &postgres::Row) -> Result<Row> {
     let fail = |e: postgres::Error| StoreError::Corrupt(e.to_string());
     let value = |(at, column): (usize, &postgres::Column)| -> Result<Value> {
         let found = match *column.type_() {

@@ -14,6 +14,7 @@ mod body;
 mod changes;
 mod chat;
 mod control;
+mod copy;
 mod demo;
 mod devices;
 mod duties;
@@ -99,6 +100,8 @@ struct Shared {
     /// Deliveries to addresses that are no webhook's. Held for an addition only.
     unknown: Mutex<Unknown>,
     streams: Arc<Semaphore>,
+    /// One copy of an owner's records is made at a time.
+    copies: Arc<Semaphore>,
     /// Held for a comparison only, never across a wait.
     tries: Mutex<auth::Tries>,
     stop: Option<watch::Receiver<bool>>,
@@ -113,6 +116,7 @@ impl Shared {
             hooks_of: hooks::PlacesTaken::default(),
             unknown: Mutex::default(),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            copies: Arc::new(Semaphore::new(1)),
             tries: Mutex::default(),
             stop,
         }

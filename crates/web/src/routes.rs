@@ -7,7 +7,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::{
-    App, actions, answer, audit, auth, changes, chat, control, demo, devices, duties, events,
+    App, actions, answer, audit, auth, changes, chat, control, copy, demo, devices, duties, events,
     hooks, me, messages, proposals, rules, sources, stream,
 };
 
@@ -118,6 +118,8 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/decisions", Device, |m| on(m, actions::log)),
     route(Get, "/v1/actions/{id}/explain", Device, |m| on(m, actions::explain)),
     route(Get, "/v1/audit/verify", Device, |m| on(m, audit::verified)),
+    route(Get, "/v1/copy", Device, |m| on(m, copy::records)),
+    route(Get, "/v1/tools", Device, |m| on(m, copy::tools)),
     route(Post, "/v1/actions/{id}/approve", Anyone, |m| on(m, actions::approve)),
     route(Post, "/v1/actions/{id}/deny", Anyone, |m| on(m, actions::deny)),
     route(Post, "/v1/actions/{id}/withdraw", Device, |m| on(m, actions::withdraw)),

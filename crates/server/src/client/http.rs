@@ -181,6 +181,32 @@ impl Client {
         self.ask(self.request(Method::POST, url).json(body), &shown).await
     }
 
+    /// Reads `path` into a file, however long it is; `millis` is how long nothing may come.
+    pub async fn download(
+        &self,
+        path: &[&str],
+        file: &Path,
+        millis: u64,
+    ) -> Result<(), ClientError> {
+        let (url, shown) = self.address(path, &[])?;
+        let response = self.request(Method::GET, url).send();
+        let response = within(millis, response, |reason| self.lost(reason)).await?;
+        let mut response = response.map_err(|error| self.failed(&error))?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response, &shown).await);
+        }
+        let mut options = std::fs::OpenOptions::new();
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.write(true).create_new(true).open(file)?;
+        loop {
+            let chunk = within(millis, response.chunk(), |reason| self.lost(reason)).await?;
+            match chunk.map_err(|error| self.failed(&error))? {
+                Some(chunk) => std::io::Write::write_all(&mut file, &chunk)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
     /// Opens the stream of "changed" signals.
     pub async fn stream(&self) -> Result<Signals, ClientError> {
         let (url, shown) = self.address(&["v1", "stream"], &[])?;

@@ -6,6 +6,7 @@
 mod backoff;
 mod chat;
 mod control;
+mod copy;
 mod dispatch;
 mod effect_records;
 mod effects;
