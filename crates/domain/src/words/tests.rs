@@ -59,9 +59,33 @@ fn is_whole(text: &str, language: Language) -> bool {
     let text = if language == Language::Zh { parts.as_str() } else { text };
     let chinese = text.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
     let known = [
-        "hotel", "book", "Monday", "pending", "adjutant", "doctor", "source", "list", "hold",
-        "set", "cap", "usd", "token", "US", "HTTP", "HKD", "news", "shop", "mail", "pair", "x",
-        "s", "action", "id", "Harbour",
+        "hotel",
+        "book",
+        "Monday",
+        "pending",
+        "adjutant",
+        "doctor",
+        "source",
+        "list",
+        "hold",
+        "set",
+        "cap",
+        "usd",
+        "token",
+        "US",
+        "HTTP",
+        "HKD",
+        "news",
+        "shop",
+        "mail",
+        "pair",
+        "x",
+        "s",
+        "action",
+        "id",
+        "Harbour",
+        "supervisor",
+        "revoke",
     ];
     let mut words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
     match language {
