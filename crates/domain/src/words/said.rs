@@ -189,6 +189,8 @@ pub const SAID: &[Template] = &[
     ("the connector's process ended before it answered", "连接器的进程在答复之前结束"),
     ("the connection broke before the answer was whole", "连接在答复完整之前中断"),
     ("its answer had more than {} bytes", "答复超过 {} 字节"),
+    ("the moment until which it could be sent had passed", "已过了可以发出的时刻"),
+    ("its connector is not set up any more", "它的连接器已不再设置"),
     // What a notice names.
     ("it does not answer just now", "暂时没有答复"),
     (
@@ -291,6 +293,11 @@ pub const SAID: &[Template] = &[
          the token that the server left in its data folder.",
         "只有运行这台机器的人能让主管加入：在那里运行 adjutant pair --supervisor，使用服务器放在数据\
          文件夹里的令牌。",
+    ),
+    ("This names no tool: {}.", "这里写的不是工具：{}。"),
+    (
+        "There are {} rules in force, the most there can be. End one first.",
+        "已有 {} 条规则生效，不能更多。请先结束一条。",
     ),
     // Ways in.
     (
