@@ -113,6 +113,8 @@ ids! {
     ProposalId = "proposal";
     /// What was allowed, within which limits, until when.
     GrantId = "grant";
+    /// A supervisor's rule.
+    RuleId = "rule";
     /// An intended outside effect, its content frozen.
     ActionId = "action";
     /// Who released an action, what exactly, and until when.

@@ -15,8 +15,8 @@ pub use digest::Digest;
 pub use id::{
     ActionId, ApprovalId, AttemptId, BodyId, CheckId, DeviceId, DutyId, EventId, GrantId, HoldId,
     IdSource, Incarnation, MessageId, ObjectId, OwnerId, PauseId, PrincipalId, ProactiveId,
-    ProposalId, RunId, ScheduleId, SessionId, SituationId, SourceId, SubscriptionId, TaskVersionId,
-    WaitId, WorkItemId, parse_id,
+    ProposalId, RuleId, RunId, ScheduleId, SessionId, SituationId, SourceId, SubscriptionId,
+    TaskVersionId, WaitId, WorkItemId, parse_id,
 };
 pub use id::{Id, IdError};
 pub use limits::Limits;

@@ -183,6 +183,14 @@ impl Connectors {
         &self.entries
     }
 
+    /// The configured servers, each of which may offer more than its manifest has entries for.
+    pub fn servers(&self) -> impl Iterator<Item = &str> {
+        self.providers.values().filter_map(|provider| match provider {
+            Provider::Server(server) => Some(server.name()),
+            Provider::Web(_) => None,
+        })
+    }
+
     /// Asks to call a tool that only reads with these arguments. What comes back names the ids that
     /// must have been issued; [`Wanted::cleared`] turns it into the handle for the call.
     ///
@@ -225,14 +233,19 @@ impl Connectors {
     }
 
     /// What arguments a tool takes, whatever its effect. Starts the server if need be; asked of it
-    /// once per process start.
+    /// once per process start. A tool without an entry is asked for anew each time, and may be called once
+    /// it was; `SERVER.*` gives their names.
     ///
     /// # Errors
     /// [`ConnectError`]; the tool may also have an entry but not be offered by its server.
     pub async fn schema(&self, name: &str) -> Result<ToolSchema, ConnectError> {
-        let (server, tool, rule) =
-            self.entry(name).ok_or_else(|| ConnectError::UnknownTool { tool: name.to_owned() })?;
-        server.schema(tool, &rule.description).await
+        let unknown = || ConnectError::UnknownTool { tool: name.to_owned() };
+        let (provider, tool) = self.place(name).ok_or_else(unknown)?;
+        match (provider.manifest().tool(tool), provider) {
+            (Some(rule), _) => provider.schema(tool, &rule.description).await,
+            (None, Provider::Server(server)) => server.strange_schema(tool).await,
+            (None, Provider::Web(_)) => Err(unknown()),
+        }
     }
 
     /// Calls a tool that only reads, and waits at most `limit` for its answer; a server that has to
@@ -271,14 +284,19 @@ impl Connectors {
         ends.join_all().await;
     }
 
+    /// The connector, and the tool's name there, whether it has an entry or not.
+    pub(crate) fn place<'a, 'n>(&'a self, name: &'n str) -> Option<(&'a Provider, &'n str)> {
+        let (server, tool) = name.split_once('.')?;
+        Some((self.providers.get(server)?, tool))
+    }
+
     /// The server, the tool's name there, and its rule.
     pub(crate) fn entry<'a, 'n>(
         &'a self,
         name: &'n str,
     ) -> Option<(&'a Provider, &'n str, &'a ToolRule)> {
-        let (server, tool) = name.split_once('.')?;
-        let server = self.providers.get(server)?;
-        Some((server, tool, server.manifest().tool(tool)?))
+        let (provider, tool) = self.place(name)?;
+        Some((provider, tool, provider.manifest().tool(tool)?))
     }
 
     /// Bytes of an answer that are handed on.

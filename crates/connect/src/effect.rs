@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::{Clock, Digest};
 use domain::effect::{Effect, Observation, Sight, Spec};
+use domain::words::on_one_line;
 use serde_json::{Map, Value};
 use store::Permit;
 
@@ -15,7 +16,10 @@ use crate::mcp::Answer;
 use crate::objects::{Found, ID_BYTES_MAX, id_of, issued};
 use crate::supervise::{Provider, Unanswered};
 use crate::text::cut;
-use crate::tools::{Issued, Needed, Refusal, bounded, object_ids};
+use crate::tools::{Issued, Needed, Refusal, ToolAnswer, bounded, object_ids};
+
+/// Characters of an answer that stand in the reason of an unknown outcome.
+const SAID_MAX: usize = 300;
 
 /// A call with an effect, not yet an action: somebody has to say whether its ids were issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,21 +39,35 @@ pub struct Acted {
     pub answer: String,
     /// The ids that its manifest entry issues; none without a receipt.
     pub issued: Vec<Issued>,
+    /// The connector does not accept our key, in words for people: nobody goes round it (TOOL-08).
+    pub refused_key: Option<String>,
 }
 
 impl Acted {
     fn unanswered(seen: Observation) -> Self {
-        Acted { seen, answer: String::new(), issued: Vec::new() }
+        Acted { seen, answer: String::new(), issued: Vec::new(), refused_key: None }
     }
 
     fn unsent(why: &str) -> Self {
         Acted::unanswered(Observation::NotSent(why.to_owned()))
     }
+
+    fn without_answer(why: Unanswered) -> Self {
+        let (seen, error) = match why {
+            Unanswered::Late => {
+                return Acted::unsent("the moment until which it could be sent had passed");
+            }
+            Unanswered::Unsent(error) => (Observation::NotSent(error.to_string()), error),
+            Unanswered::Sent(error) => (unanswered(&error), error),
+        };
+        Acted { refused_key: refused_key(Some(&error)), ..Acted::unanswered(seen) }
+    }
 }
 
 impl Connectors {
-    /// Asks what a call with these arguments would do to the world; `None` for a tool that only reads or has
-    /// no entry, which [`Connectors::wanted`] is for.
+    /// Asks what a call with these arguments would do to the world; `None` for a tool that only reads, which
+    /// [`Connectors::wanted`] is for, or that nobody knows. One without an entry is known once its schema was
+    /// looked up; only a person releases it, whatever its server says of it (R6).
     ///
     /// # Errors
     /// [`Refusal`] for arguments that can not be ids where ids are due; its text says what to do instead.
@@ -58,10 +76,57 @@ impl Connectors {
         name: &str,
         arguments: &Map<String, Value>,
     ) -> Option<Result<Intended, Refusal>> {
-        let spec = self.spec(name)?;
-        let (_, _, rule) = self.entry(name)?;
-        let needs = object_ids(name, rule, arguments);
-        Some(needs.and_then(|needs| bounded(name, &needs).map(|()| Intended { spec, needs })))
+        let (provider, tool) = self.place(name)?;
+        let Some(rule) = provider.manifest().tool(tool) else {
+            let Provider::Server(server) = provider else { return None };
+            let spec = spec(name, &ToolRule::default(), server.stranger(tool)??);
+            return Some(Ok(Intended { spec, needs: Vec::new() }));
+        };
+        Some(intended(name, rule, self.spec(name)?, arguments))
+    }
+
+    /// Asks what a call of a tool that reads would be if it is released because of what it reveals: outward,
+    /// and each other call another errand (P5). `None` for every other tool. It is no right to read:
+    ///
+    /// ```compile_fail,E0308
+    /// async fn read(outside: &connect::Connectors, call: connect::Intended) {
+    ///     let _ = outside.call(call, std::time::Duration::from_secs(30)).await;
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Refusal`], as for [`Connectors::intended`].
+    pub fn revealed(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+    ) -> Option<Result<Intended, Refusal>> {
+        let (provider, tool, rule) = self.entry(name)?;
+        if rule.effect != Effect::Read || rule.reveals.is_empty() {
+            return None;
+        }
+        let entry = provider.manifest().entry_digest(tool)?;
+        let mut rule = rule.clone();
+        let is_object =
+            |name: &String| arguments.contains_key(name) && !rule.reveals.contains(name);
+        rule.objects.retain(|name, _| is_object(name));
+        rule.once_per = arguments.keys().cloned().collect();
+        let spec = Spec { effect: Effect::Outward, ..spec(name, &rule, entry) };
+        Some(intended(name, &rule, spec, arguments))
+    }
+
+    /// Whether what was released is still what the manifest says, as far as that is known without asking the
+    /// server: what it offers without an entry is looked at again before anything is sent.
+    pub fn stands(&self, name: &str, effect: Effect, entry: Digest) -> bool {
+        let Some((provider, tool)) = self.place(name) else { return false };
+        match (provider.manifest().entry_digest(tool), provider) {
+            (Some(now), _) => now == entry,
+            (None, Provider::Web(_)) => false,
+            (None, Provider::Server(server)) => {
+                effect == Effect::Human
+                    && server.stranger(tool).is_none_or(|now| now == Some(entry))
+            }
+        }
     }
 
     /// What the manifest says now of a tool with an effect.
@@ -113,21 +178,47 @@ impl Connectors {
     /// }
     /// ```
     pub async fn act(&self, permit: Permit, clock: &dyn Clock, limit: Duration) -> Acted {
-        let Some((provider, tool, rule)) = self.entry(permit.tool()) else {
-            return Acted::unsent("no manifest has an entry of this tool any more");
+        let Some((provider, tool)) = self.place(permit.tool()) else {
+            return Acted::unsent("its connector is not set up any more");
         };
-        if provider.manifest().entry_digest(tool) != Some(permit.entry()) {
-            return Acted::unsent("the connector's manifest says something else of this tool now");
+        let in_time = || clock.now() <= permit.send_by();
+        let undescribed = ToolRule::default();
+        let rule = match (provider.manifest().tool(tool), provider) {
+            (Some(_), _) if provider.manifest().entry_digest(tool) != Some(permit.entry()) => {
+                return Acted::unsent(
+                    "the connector's manifest says something else of this tool now",
+                );
+            }
+            (Some(rule), _) => rule,
+            (None, Provider::Server(server)) if permit.effect() == Effect::Human => {
+                match server.strangers().await {
+                    Err(error) => return Acted::without_answer(Unanswered::Unsent(error)),
+                    Ok(_) if server.stranger(tool).flatten() != Some(permit.entry()) => {
+                        return Acted::unsent(
+                            "no manifest has an entry of this tool, and its server does not offer what was \
+                         released",
+                        );
+                    }
+                    Ok(_) => &undescribed,
+                }
+            }
+            (None, Provider::Server(_) | Provider::Web(_)) => {
+                return Acted::unsent("no manifest has an entry of this tool any more");
+            }
+        };
+        let arguments = permit.arguments(rule.operation.as_deref());
+        if rule.effect == Effect::Read {
+            return told(provider.send(tool, arguments, in_time, limit).await);
         }
         let Provider::Server(server) = provider else {
             return Acted::unsent("the built-in connector only reads");
         };
-        let arguments = permit.arguments(rule.operation.as_deref());
-        let in_time = || clock.now() <= permit.send_by();
         match server.send(tool, arguments, in_time, limit).await {
-            Ok(answer) => acted(rule, &answer, self.text_bytes_max()),
-            Err(Unanswered::Unsent(why)) => Acted::unsent(&why),
-            Err(Unanswered::Sent(error)) => Acted::unanswered(unanswered(error)),
+            Ok(answer) => Acted {
+                refused_key: refused_key(server.refuses_key(&answer).as_ref()),
+                ..acted(rule, &answer, self.text_bytes_max())
+            },
+            Err(why) => Acted::without_answer(why),
         }
     }
 
@@ -152,6 +243,39 @@ impl Connectors {
             Ok(answer) => sight(receipt, look.ended.as_ref(), answer.data().as_ref()),
             Err(error) => Sight::Unreadable(error.to_string()),
         }
+    }
+}
+
+fn intended(
+    name: &str,
+    rule: &ToolRule,
+    spec: Spec,
+    arguments: &Map<String, Value>,
+) -> Result<Intended, Refusal> {
+    let needs = object_ids(name, rule, arguments)?;
+    bounded(name, &needs).map(|()| Intended { spec, needs })
+}
+
+/// What a connector's refusal of our key is called.
+fn refused_key(error: Option<&ConnectError>) -> Option<String> {
+    error.filter(|e| matches!(e, ConnectError::Authentication { .. })).map(ConnectError::to_string)
+}
+
+/// What came of a read that revealed something: whatever was answered, it is told.
+fn told(result: Result<ToolAnswer, Unanswered>) -> Acted {
+    match result {
+        Ok(ToolAnswer { text, is_error, issued, .. }) => {
+            let answer = if is_error { format!("The tool failed: {text}") } else { text };
+            Acted { answer, issued, ..Acted::unanswered(Observation::Answered) }
+        }
+        Err(Unanswered::Sent(error)) if matches!(unanswered(&error), Observation::Other(_)) => {
+            Acted {
+                answer: error.to_string(),
+                refused_key: refused_key(Some(&error)),
+                ..Acted::unanswered(Observation::Answered)
+            }
+        }
+        Err(why) => Acted::without_answer(why),
     }
 }
 
@@ -213,24 +337,30 @@ fn acted(rule: &ToolRule, answer: &Answer, text_bytes_max: usize) -> Acted {
             other("it answered with a receipt, and that it failed")
         }
         (Ok(Some(receipt)), None) => Observation::Receipt(receipt),
+        (Ok(None), None) if rule.receipt.is_none() => {
+            let said = on_one_line(&answer.text(), SAID_MAX);
+            let how =
+                if answer.is_error() { "that it failed" } else { "what proves nothing by itself" };
+            Observation::Other(format!("it answered {how}: {said}"))
+        }
         (Ok(None), None) if answer.is_error() => other("it answered that it failed"),
         (Ok(None), None) => other("it answered without a receipt"),
         (Err(why), None) => Observation::Other(why),
     };
     let found = match &seen {
-        Observation::Receipt(_) => issued(rule, data.as_ref()),
+        Observation::Receipt(_) | Observation::Answered => issued(rule, data.as_ref()),
         Observation::NotSent(_)
         | Observation::Refused(_)
         | Observation::Other(_)
         | Observation::Lost(_) => Found::default(),
     };
     let (answer, issued) = found.beside(answer.text(), text_bytes_max);
-    Acted { seen, answer, issued }
+    Acted { answer, issued, ..Acted::unanswered(seen) }
 }
 
 /// What the end of a call without a result proves. The errors' own texts are about reads, which may be
 /// repeated; these are not.
-fn unanswered(error: ConnectError) -> Observation {
+fn unanswered(error: &ConnectError) -> Observation {
     match error {
         // Certain by where they come from: there was no connection, or no request was made.
         ConnectError::Unreachable { .. } | ConnectError::TooLong { .. } => {

@@ -26,8 +26,9 @@ const HOSTS_MAX: usize = 50;
 /// Bytes of a host's name, by the rules of DNS.
 const HOST_BYTES_MAX: usize = 253;
 
-/// One entry of a manifest, `[tool.NAME]`. Everything but `effect` may be left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// One entry of a manifest, `[tool.NAME]`. Everything but `effect` may be left out. The default is what holds of a
+/// tool without an entry.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRule {
     /// What calling the tool does.
@@ -244,6 +245,18 @@ fn canonical(name: &str, rule: &ToolRule) -> Vec<u8> {
     serde_json::json!({ "name": name, "rule": rule }).to_string().into_bytes()
 }
 
+/// What stands for the entry of a tool that has none: its name and its schema. No entry has this digest, so what
+/// was released counts no more once there is one, or once the schema is another.
+pub(crate) fn undescribed(name: &str, parameters: &str) -> Digest {
+    Digest::of_parts([b"no entry".as_slice(), name.as_bytes(), parameters.as_bytes()])
+}
+
+/// Whether a tool may have this name: it stands in prompts and on cards.
+pub(crate) fn is_tool_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    (1..=TOOL_NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(plain)
+}
+
 fn value_error(path: &str, reason: String) -> ManifestError {
     ManifestError::Value { path: path.to_owned(), reason }
 }
@@ -279,8 +292,7 @@ fn hosts_of(value: toml::Value) -> Result<Vec<String>, ManifestError> {
 /// Reads one entry; every complaint carries the whole path of the key.
 fn rule_of(name: &str, entry: toml::Value) -> Result<ToolRule, ManifestError> {
     let path = format!("tool.{name}");
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-    if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.chars().all(plain) {
+    if !is_tool_name(name) {
         let reason = "a tool's name has 1 to 64 letters, digits, or characters of `_-./`";
         return Err(value_error(&path, reason.to_owned()));
     }

@@ -96,6 +96,14 @@ impl Connection {
         }
     }
 
+    /// The tools the server offers, asked anew: what it offered before may not be what it offers now.
+    pub(crate) async fn tools_now(&self) -> Result<BTreeMap<String, Offered>, ConnectError> {
+        match self {
+            Connection::Stdio(connection) => connection.list_in_time().await,
+            Connection::Http(connection) => connection.list_in_time().await.map(|l| l.offered),
+        }
+    }
+
     /// Does what has to come before a call that leaves at once, within `start_ms`.
     pub(crate) async fn ready(&self) -> Result<(), ConnectError> {
         match self {

@@ -1,18 +1,20 @@
 //! One connector over its whole life: started or looked for when used, restarted after a death, left alone for a
 //! while after several, and ended with this process.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use base::Digest;
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
 use crate::connectors::{ConnectLimits, ServerConfig};
 use crate::error::ConnectError;
-use crate::manifest::{Manifest, ManifestError, ToolRule};
-use crate::mcp::{Answer, Connection, Sending, refuses_key};
+use crate::manifest::{Manifest, ManifestError, ToolRule, is_tool_name, undescribed};
+use crate::mcp::{Answer, Connection, Offered, Sending, refuses_key};
 use crate::objects::{Found, issued};
 use crate::text::cut;
 use crate::tools::{Level, ToolAnswer, ToolSchema};
@@ -51,6 +53,23 @@ impl Provider {
         match self {
             Provider::Server(server) => server.call(tool, arguments, limit).await,
             Provider::Web(built_in) => built_in.call(tool, &arguments, limit).await,
+        }
+    }
+
+    /// Sends a read that was released because of what it reveals; see [`Server::send`].
+    pub(crate) async fn send(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        in_time: impl Fn() -> bool,
+        limit: Duration,
+    ) -> Result<ToolAnswer, Unanswered> {
+        match self {
+            Provider::Server(server) => {
+                let answer = server.send(tool, arguments, in_time, limit).await?;
+                server.read(tool, &answer).map_err(Unanswered::Sent)
+            }
+            Provider::Web(built_in) => built_in.send(tool, &arguments, in_time, limit).await,
         }
     }
 
@@ -126,11 +145,39 @@ impl BuiltIn {
         arguments: &Map<String, Value>,
         limit: Duration,
     ) -> Result<ToolAnswer, ConnectError> {
-        let server = || "web".to_owned();
-        let busy = ConnectError::Busy { server: server(), in_flight: self.in_flight_max };
+        let _place = self.place(limit).await?;
+        self.answer(tool, arguments, limit).await
+    }
+
+    async fn send(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        in_time: impl Fn() -> bool,
+        limit: Duration,
+    ) -> Result<ToolAnswer, Unanswered> {
+        let _place = self.place(limit).await.map_err(Unanswered::Unsent)?;
+        if !in_time() {
+            return Err(Unanswered::Late);
+        }
+        self.answer(tool, arguments, limit).await.map_err(Unanswered::Sent)
+    }
+
+    /// A place among the calls under way.
+    async fn place(&self, limit: Duration) -> Result<SemaphorePermit<'_>, ConnectError> {
+        let busy = || ConnectError::Busy { server: "web".into(), in_flight: self.in_flight_max };
         // The semaphore is never closed, so only the limit can make this fail.
         let place = timeout(limit, self.places.acquire()).await;
-        let _place = place.ok().and_then(Result::ok).ok_or(busy)?;
+        place.ok().and_then(Result::ok).ok_or_else(busy)
+    }
+
+    async fn answer(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        limit: Duration,
+    ) -> Result<ToolAnswer, ConnectError> {
+        let server = || "web".to_owned();
         let name = format!("web.{tool}");
         let answer = self.web.call(tool, arguments, limit).await.map_err(|error| match error {
             WebError::UnknownTool { .. } => ConnectError::NotOffered { tool: name },
@@ -159,6 +206,8 @@ pub(crate) struct Server {
     places: Semaphore,
     /// Held across a start, so that callers who come meanwhile share its outcome; never across a call.
     state: Mutex<State>,
+    /// What the server offered without an entry in its manifest when it was asked last; `None`: not yet.
+    strangers: std::sync::Mutex<Option<BTreeMap<String, Digest>>>,
 }
 
 #[derive(Default)]
@@ -203,7 +252,8 @@ impl fmt::Debug for Server {
 impl Server {
     pub(crate) fn new(config: ServerConfig, limits: ConnectLimits) -> Self {
         let places = Semaphore::new(limits.in_flight_max.max(1));
-        Server { config, limits, places, state: Mutex::default() }
+        let strangers = std::sync::Mutex::default();
+        Server { config, limits, places, state: Mutex::default(), strangers }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -221,13 +271,15 @@ impl Server {
         limit: Duration,
     ) -> Result<ToolAnswer, ConnectError> {
         let answer = self.ask(tool, arguments, limit).await?;
-        let (text, is_error) = (answer.text(), answer.is_error());
-        if is_error && refuses_key(&text) {
-            return Err(ConnectError::Authentication {
-                server: self.name().to_owned(),
-                reason: text,
-            });
+        self.read(tool, &answer)
+    }
+
+    /// An answer as the caller of a read gets it.
+    fn read(&self, tool: &str, answer: &Answer) -> Result<ToolAnswer, ConnectError> {
+        if let Some(refused) = self.refuses_key(answer) {
+            return Err(refused);
         }
+        let (text, is_error) = (answer.text(), answer.is_error());
         let said = Said {
             text,
             is_error,
@@ -235,6 +287,36 @@ impl Server {
             level: Level::Connector,
         };
         Ok(said.answer(self.manifest().tool(tool), self.limits.text_bytes_max, || answer.data()))
+    }
+
+    /// Whether an answer says that our key is not accepted.
+    pub(crate) fn refuses_key(&self, answer: &Answer) -> Option<ConnectError> {
+        let reason = answer.text();
+        (answer.is_error() && refuses_key(&reason))
+            .then(|| ConnectError::Authentication { server: self.name().to_owned(), reason })
+    }
+
+    /// The tools that the server offers now and that its manifest has no entry for.
+    pub(crate) async fn strangers(&self) -> Result<BTreeMap<String, Offered>, ConnectError> {
+        let connection = self.connection().await?;
+        let offered = connection.tools_now().await;
+        self.take_note(&connection, &offered).await;
+        let mut offered = offered?;
+        offered.retain(|tool, _| self.manifest().tool(tool).is_none() && is_tool_name(tool));
+        let digest = |(tool, offered): (&String, &Offered)| {
+            let name = format!("{}.{tool}", self.name());
+            (tool.clone(), undescribed(&name, &offered.parameters))
+        };
+        let known = offered.iter().map(digest).collect();
+        *self.strangers.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        Ok(offered)
+    }
+
+    /// What stands for the entry of a tool without one, by the last look at what the server offers. `None`:
+    /// nobody has looked yet.
+    pub(crate) fn stranger(&self, tool: &str) -> Option<Option<Digest>> {
+        let known = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().map(|known| known.get(tool).copied())
     }
 
     /// Calls a tool that only reads, and gives its answer as it came.
@@ -260,14 +342,13 @@ impl Server {
         in_time: impl Fn() -> bool,
         limit: Duration,
     ) -> Result<Answer, Unanswered> {
-        let _place = self.place(limit).await.map_err(Unanswered::unsent)?;
-        let connection = self.connection().await.map_err(Unanswered::unsent)?;
+        let _place = self.place(limit).await.map_err(Unanswered::Unsent)?;
+        let connection = self.connection().await.map_err(Unanswered::Unsent)?;
         let ready = connection.ready().await;
         self.take_note(&connection, &ready).await;
-        ready.map_err(Unanswered::unsent)?;
+        ready.map_err(Unanswered::Unsent)?;
         if !in_time() {
-            let why = "the moment until which it could be sent had passed".to_owned();
-            return Err(Unanswered::Unsent(why));
+            return Err(Unanswered::Late);
         }
         let result = connection.call(tool, arguments, limit, Sending::Once).await;
         self.take_note(&connection, &result).await;
@@ -302,6 +383,34 @@ impl Server {
             name,
             description: cut(description.to_owned(), self.limits.text_bytes_max),
             parameters: bounded_schema(&offered.parameters, self.limits.text_bytes_max),
+        })
+    }
+
+    /// The same of a tool without an entry; of `*`, the names of all of them.
+    pub(crate) async fn strange_schema(&self, tool: &str) -> Result<ToolSchema, ConnectError> {
+        let strangers = self.strangers().await?;
+        let name = format!("{}.{tool}", self.name());
+        let each = "The person releases each call of it, one by one, and says what came of it";
+        if tool == "*" {
+            let names: Vec<String> =
+                strangers.keys().map(|tool| format!("{}.{tool}", self.name())).collect();
+            let description = match names.is_empty() {
+                true => {
+                    "The manifest describes every tool of this server; there are no others".into()
+                }
+                false => format!("No manifest describes these. {each}: {}", names.join(", ")),
+            };
+            let description = cut(description, self.limits.text_bytes_max);
+            return Ok(ToolSchema { name, description, parameters: "look each of them up".into() });
+        }
+        let Some(Offered { description, parameters }) = strangers.get(tool) else {
+            return Err(ConnectError::UnknownTool { tool: name });
+        };
+        let description = format!("No manifest describes this tool. {each}. {description}");
+        Ok(ToolSchema {
+            name,
+            description: cut(description, self.limits.text_bytes_max),
+            parameters: bounded_schema(parameters, self.limits.text_bytes_max),
         })
     }
 
@@ -415,16 +524,12 @@ impl Server {
 /// Why a call that acts has no answer.
 #[derive(Debug)]
 pub(crate) enum Unanswered {
+    /// It did not leave: the moment until which it could had passed.
+    Late,
     /// It certainly never left.
-    Unsent(String),
+    Unsent(ConnectError),
     /// It left, or may have.
     Sent(ConnectError),
-}
-
-impl Unanswered {
-    fn unsent(error: ConnectError) -> Self {
-        Unanswered::Unsent(error.to_string())
-    }
 }
 
 /// An answer before its ids are taken out and its text is cut.

@@ -314,11 +314,10 @@ fn not_issued(tool: &str, argument: &str, kind: &str, id: &str) -> String {
 
 fn needs_release(tool: &str, effect: Effect, reveals: &[String]) -> String {
     match effect {
-        // The text may not send the model looking for a release that this version can not ask for.
         Effect::Read => format!(
-            "`{tool}` reads, but {} would carry data to someone who may not have it. It needs a release \
-             by the person, which this version cannot ask for yet. Tell the person with send_to_user \
-             what you would do, with all its details, and let them do it.",
+            "`{tool}` reads, but {} would carry data to someone who may not have it, so it is not called as \
+             a read. Where a call of it can be proposed, call_tool proposes it, and it is made once the \
+             person has released it.",
             reveals.join(", ")
         ),
         Effect::Reversible
@@ -341,7 +340,8 @@ fn unknown(tool: &str, near: &[String]) -> String {
     };
     format!(
         "there is no tool `{tool}` in any manifest. {names}. A tool that its server offers but no \
-         manifest names is of tier human: ask the user to add an entry."
+         manifest names is called only by the person's release of each call: look it up with tool_schema \
+         first, and `SERVER.*` for their names."
     )
 }
 

@@ -33,6 +33,7 @@ pub const WEB_MANIFEST: &str = r#"
 effect      = "read"
 description = "Reads a web page as text, with its links to the same site. The address comes from the user's words, the delegation or a search; a link that the page names needs the user's consent."
 objects     = { url = "url" }
+reveals     = ["url"]
 
 [tool.search]
 effect      = "read"

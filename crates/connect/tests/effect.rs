@@ -4,6 +4,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
+#[path = "effect/released.rs"]
+mod released;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command as Run;
@@ -172,7 +175,7 @@ impl Desk {
 }
 
 fn acted(seen: Observation, answer: &str) -> Acted {
-    Acted { seen, answer: answer.to_owned(), issued: Vec::new() }
+    Acted { seen, answer: answer.to_owned(), issued: Vec::new(), refused_key: None }
 }
 
 fn unsent(why: &str) -> Acted {
@@ -256,6 +259,7 @@ fn only_a_receipt_issues_something() {
                 seen: Observation::Receipt(receipt.to_owned()),
                 answer: data.to_string(),
                 issued: vec![issued(receipt, data["booking"].clone())],
+                refused_key: None,
             };
             assert_eq!(desk.act(&vendor(&says(&result))), expected);
         }

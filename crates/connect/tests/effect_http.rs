@@ -79,13 +79,14 @@ fn sends(server: &McpHttp) -> usize {
 }
 
 fn unanswered(seen: Observation) -> Acted {
-    Acted { seen, answer: String::new(), issued: Vec::new() }
+    Acted { seen, answer: String::new(), issued: Vec::new(), refused_key: None }
 }
 
 /// What the tool answers; its entry names no receipt, so that it proves nothing.
 fn echoed() -> Acted {
-    let seen = Observation::Other("it answered without a receipt".to_owned());
-    Acted { seen, answer: "Echo: op-1".to_owned(), issued: Vec::new() }
+    let why = "it answered what proves nothing by itself: Echo: op-1";
+    let seen = Observation::Other(why.to_owned());
+    Acted { seen, answer: "Echo: op-1".to_owned(), issued: Vec::new(), refused_key: None }
 }
 
 #[test]
@@ -162,8 +163,11 @@ fn what_came_of_it_is_told_apart_and_nothing_is_sent_again() {
             (Fault::Page, other("it answered with content of type `text/html`")),
         ] {
             let (server, connectors) = desk.start(revision);
+            let refuses = fault == Fault::Status(401);
             server.fail("tools/call", fault);
-            assert_eq!(desk.echo(&connectors), unanswered(seen));
+            let mut acted = desk.echo(&connectors);
+            assert_eq!(acted.refused_key.take().is_some(), refuses, "{acted:?}");
+            assert_eq!(acted, unanswered(seen));
             assert_eq!(sends(&server), 1);
         }
         let (server, connectors) = desk.start(revision);
@@ -188,8 +192,11 @@ fn what_does_not_come_to_the_call_is_not_sent() {
     for (revision, method) in [(Revision::Sessions, "ping"), (Revision::Stateless, "tools/list")] {
         for fault in [Fault::Hang, Fault::Status(401)] {
             let (server, connectors) = desk.start(revision);
+            let refuses = fault == Fault::Status(401);
             server.fail(method, fault);
-            why(desk.echo(&connectors));
+            let acted = desk.echo(&connectors);
+            assert_eq!(acted.refused_key.is_some(), refuses, "{acted:?}");
+            why(acted);
             assert_eq!(sends(&server), 0);
         }
     }

@@ -12,10 +12,6 @@ use domain::effect::Effect;
 use serde_json::{Map, Value, json};
 
 /// How a refusal ends that only a person can lift.
-const RELEASE: &str = "It needs a release by the person, which this version cannot ask for yet. Tell \
-                       the person with send_to_user what you would do, with all its details, and let \
-                       them do it.";
-
 const MANIFEST: &str = r#"
 hosts = ["Api.Acme.example"]
 [tool.terms]
@@ -101,7 +97,8 @@ fn only_reads_get_a_handle() {
     assert_eq!(
         refused("bank.prices"),
         "there is no tool `bank.prices` in any manifest. Near names: bank.price. A tool that its \
-         server offers but no manifest names is of tier human: ask the user to add an entry."
+         server offers but no manifest names is called only by the person's release of each call: look it \
+         up with tool_schema first, and `SERVER.*` for their names."
     );
     for unknown in ["", ".", "bank", "bank.", "bank.price.x", "casino.price"] {
         let refusal = connectors.wanted(unknown, Map::new()).unwrap_err();
@@ -185,8 +182,12 @@ fn what_reveals_something_must_be_issued_or_released() {
     {
         assert_eq!(call(free), Err(refusal.clone()));
     }
-    let carries = "`bank.search` reads, but query would carry data to someone who may not have it.";
-    assert_eq!(refusal.to_string(), format!("{carries} {RELEASE}"));
+    assert_eq!(
+        refusal.to_string(),
+        "`bank.search` reads, but query would carry data to someone who may not have it, so it is not called \
+         as a read. Where a call of it can be proposed, call_tool proposes it, and it is made once the person \
+         has released it."
+    );
 }
 
 #[test]

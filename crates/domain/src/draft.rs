@@ -11,13 +11,14 @@ mod form;
 use base::{TimeError, Timestamp};
 use jiff::tz::TimeZone;
 
-pub use change::Change;
+pub use change::{Change, becomes};
 pub use check::{Check, CheckError, Test, Verdict, check_verdict};
 use form::{DraftForm, WakeupForm};
 
 use crate::effect::{GRANTS_MAX, GrantDraft, GrantError};
 use crate::event::Mode;
 use crate::schedule::{Missed, Rule, ScheduleError};
+use crate::words::Language;
 
 /// Which evidence ends a condition, and who is believed about it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -256,13 +257,14 @@ impl Wakeup {
 
     /// The wake-up in plain words, for cards and lists: its times, and what a program looks at
     /// first.
-    pub fn words(&self) -> String {
+    pub fn words(&self, language: Language) -> String {
         let missed = match self.run_missed {
             Missed::Once => "",
-            Missed::Skip => "; not late",
+            Missed::Skip => language.pick("; not late", "；错过不补"),
         };
-        let look = self.check.as_ref().map(|check| format!("; only if {}", check.words()));
-        format!("{}{missed}{}", self.rule.words(), look.unwrap_or_default())
+        let only_if = language.pick("; only if ", "；仅当 ");
+        let look = self.check.as_ref().map(|check| format!("{only_if}{}", check.words(language)));
+        format!("{}{missed}{}", self.rule.words(language), look.unwrap_or_default())
     }
 }
 
@@ -280,13 +282,16 @@ impl Subscription {
     }
 
     /// The subscription in plain words, for cards and lists.
-    pub fn words(&self) -> String {
-        let topic = self.topic.as_deref().unwrap_or("any");
+    pub fn words(&self, language: Language) -> String {
+        let topic = self.topic.as_deref().unwrap_or(language.pick("any", "全部主题"));
         let along = match self.mode {
             Mode::Wake => "",
-            Mode::Background => ", only read along",
+            Mode::Background => language.pick(", only read along", "，只顺带读取"),
         };
-        format!("events of {} ({topic}){along}", self.source)
+        match language {
+            Language::En => format!("events of {} ({topic}){along}", self.source),
+            Language::Zh => format!("来自 {} 的事件（{topic}）{along}", self.source),
+        }
     }
 }
 

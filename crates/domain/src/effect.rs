@@ -14,6 +14,7 @@ mod grant;
 mod outcome;
 mod reach;
 mod review;
+mod rule;
 
 use std::fmt;
 
@@ -23,10 +24,22 @@ pub use grant::{GRANTS_MAX, Grant, GrantDraft, GrantError, Limit, Used};
 pub use outcome::{Finding, Observation, Outcome, Settled, Sight, judge, reconcile};
 pub use reach::{Reach, reach};
 pub use review::{Verdict, read_verdict, review_question};
+pub use rule::{Demand, Demanded, RULES_MAX, Rule, RuleError, demanded};
 
-/// What calling a tool does to the world; decides who has to release the call (TOOL-03).
+/// What calling a tool does to the world; decides who has to release the call (TOOL-03). Where nobody has said
+/// it, it is the most that it can be.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+    Debug,
+    Default,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
@@ -43,6 +56,7 @@ pub enum Effect {
     /// Widens what may be done later.
     Authority,
     /// Only a person may do it, or nobody has said what it does.
+    #[default]
     Human,
 }
 

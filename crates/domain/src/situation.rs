@@ -2,6 +2,8 @@
 //! wanted (PRO-02..07). A judgement of the model on record: it drives reminding, asking and preparing,
 //! and authorizes nothing.
 
+use crate::words::Language;
+
 /// Names of the words of each list, for the tool that notes a situation. Version 1 of the set (PRO-06).
 pub const STANDS: [&str; 8] =
     ["open", "taken_on", "forwarded", "noted", "agreed", "declined", "done", "unclear"];
@@ -105,33 +107,21 @@ pub fn check(stands: Stands, step: Step, taken_on_by: Option<&str>) -> Result<()
 }
 
 /// The honest line for a state: taken on is not done, forwarded is not solved, noted is not agreed.
-pub fn line(stands: Stands, taken_on_by: Option<&str>) -> String {
-    let who = taken_on_by.unwrap_or("somebody");
-    match stands {
-        Stands::Open => "Open: nobody has answered yet".into(),
-        Stands::TakenOn => format!("Taken on by {who}; not done"),
-        Stands::Forwarded => format!("Passed on to {who}; not solved"),
-        Stands::Noted => "Noted; not agreed".into(),
-        Stands::Agreed => "Agreed; not done yet".into(),
-        Stands::Declined => "Declined".into(),
-        Stands::Done => "Done".into(),
-        Stands::Unclear => "Not understood yet".into(),
-    }
-}
-
-/// The same in Chinese.
-pub fn line_zh(stands: Stands, taken_on_by: Option<&str>) -> String {
-    let who = taken_on_by.unwrap_or("有人");
-    match stands {
-        Stands::Open => "未有人回应".into(),
-        Stands::TakenOn => format!("{who}已承接，尚未完成"),
-        Stands::Forwarded => format!("已转交{who}，尚未解决"),
-        Stands::Noted => "已知悉，并未同意".into(),
-        Stands::Agreed => "已同意，尚未完成".into(),
-        Stands::Declined => "已被拒绝".into(),
-        Stands::Done => "已完成".into(),
-        Stands::Unclear => "尚不清楚".into(),
-    }
+pub fn line(stands: Stands, taken_on_by: Option<&str>, language: Language) -> String {
+    let who = taken_on_by.unwrap_or(language.pick("somebody", "有人"));
+    let fixed = match (stands, language) {
+        (Stands::Open, _) => ("Open: nobody has answered yet", "未有人回应"),
+        (Stands::TakenOn, Language::En) => return format!("Taken on by {who}; not done"),
+        (Stands::TakenOn, Language::Zh) => return format!("{who}已承接，尚未完成"),
+        (Stands::Forwarded, Language::En) => return format!("Passed on to {who}; not solved"),
+        (Stands::Forwarded, Language::Zh) => return format!("已转交{who}，尚未解决"),
+        (Stands::Noted, _) => ("Noted; not agreed", "已知悉，并未同意"),
+        (Stands::Agreed, _) => ("Agreed; not done yet", "已同意，尚未完成"),
+        (Stands::Declined, _) => ("Declined", "已被拒绝"),
+        (Stands::Done, _) => ("Done", "已完成"),
+        (Stands::Unclear, _) => ("Not understood yet", "尚不清楚"),
+    };
+    language.pick(fixed.0, fixed.1).into()
 }
 
 #[cfg(test)]
@@ -147,8 +137,13 @@ mod tests {
 
     #[test]
     fn nothing_is_called_more_than_it_is() {
-        let said = [Stands::TakenOn, Stands::Forwarded, Stands::Noted, Stands::Agreed]
-            .map(|stands| (line(stands, Some("Li Si")), line_zh(stands, Some("李四"))));
+        let said =
+            [Stands::TakenOn, Stands::Forwarded, Stands::Noted, Stands::Agreed].map(|stands| {
+                (
+                    line(stands, Some("Li Si"), Language::En),
+                    line(stands, Some("李四"), Language::Zh),
+                )
+            });
         assert_eq!(
             said,
             [

@@ -246,6 +246,14 @@ machines! {
         Ended = "ended",
     } from [Active]
 
+    /// A supervisor's rule over what a person may release: control state that only the supervisor writes.
+    RuleState in "rule" {
+        /// Every action that it covers meets it.
+        Active = "active" => [Ended],
+        /// The supervisor ended it; another one is a new rule.
+        Ended = "ended",
+    } from [Active]
+
     /// An intended outside effect.
     ActionState in "action" {
         /// Frozen; nobody has said who must release it.
@@ -376,8 +384,9 @@ pub const FROZEN: &[(&str, &[&str])] = &[
             "created_at",
         ],
     ),
+    ("rule", &["tool", "effect", "above_minor", "currency", "demand", "made_by", "created_at"]),
     ("action_object", &["action", "argument", "kind", "value"]),
-    ("approval", &["action", "digest", "task_version", "until_at", "rests_on", "template"]),
+    ("approval", &["action", "kind", "digest", "task_version", "until_at", "rests_on", "template"]),
     (
         "attempt",
         &["action", "n", "operation_id", "dispatcher", "send_by", "answer_by", "created_at"],

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use base::Timestamp;
 use domain::schedule::{Cron, Due, LATE_AFTER_MS, MISSED_MAX, Rule, due, zone};
+use domain::words::Language;
 use jiff::civil::{Date, Weekday, date};
 use jiff::tz::TimeZone;
 
@@ -113,7 +114,8 @@ fn a_year_of_any_rule_misses_and_doubles_nothing() {
         let (place, year) = (ZONES[round % 5], YEARS[round % 3]);
         let zone = zone(place).unwrap();
         let named = random_rule(&mut random);
-        let told = format!("round {round}: {} in {place} in {year}", named.rule.words());
+        let told =
+            format!("round {round}: {} in {place} in {year}", named.rule.words(Language::En));
         let slots = slots_of_year(&named, &zone, year);
         let mut after = start_of(year, &zone).minus_ms(1);
         for slot in &slots {
@@ -159,7 +161,12 @@ fn an_outage_of_any_length_fires_the_newest_slot_once() {
                 next: slots[upto + 1],
             };
             let due = due(&named.rule, &zone, slots[from], now).unwrap();
-            assert_eq!(due, Some(expected), "round {round}: {} in {place}", named.rule.words());
+            assert_eq!(
+                due,
+                Some(expected),
+                "round {round}: {} in {place}",
+                named.rule.words(Language::En)
+            );
         }
     }
 }
@@ -174,11 +181,16 @@ fn the_words_of_any_rule_are_read_as_a_rule_with_its_slots() {
             1 => Rule::Cron(Cron::read(&format!("0 */{} * * *", random.below(23) + 1)).unwrap()),
             _ => random_rule(&mut random).rule,
         };
-        let again = Rule::from_words(&rule.words()).unwrap();
+        let again = Language::ALL.map(|language| {
+            let words = rule.words(language);
+            (Rule::from_words(&words).unwrap(), words)
+        });
         let mut after = start_of(2027, &zone);
         for _ in 0..20 {
             let next = rule.next_after(&zone, after).unwrap();
-            assert_eq!(again.next_after(&zone, after), Ok(next), "{}", rule.words());
+            for (again, words) in &again {
+                assert_eq!(again.next_after(&zone, after), Ok(next), "{words}");
+            }
             after = next;
         }
         // What is stored is the same rule.

@@ -66,7 +66,7 @@ async fn main() {
     let folder = TempFolder::new();
     let alone = fsyncs(&folder);
     let cx = context(&folder).await;
-    let seed = setup::Seed { name: "Ann".into(), zone: "UTC".into() };
+    let seed = setup::Seed { name: "Ann".into(), zone: "UTC".into(), language: None };
     let owner = setup::owner(&cx, seed).await.unwrap();
     let paired = cx.write(owner.id, |cx, tx| setup::add_device(cx, tx, "bench")).await.unwrap();
     let device = paired.device;

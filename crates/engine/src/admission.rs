@@ -2,12 +2,14 @@
 
 use base::{ActionId, OwnerId};
 use domain::effect::{Effect, Refusal, admit};
-use domain::state::ActionState;
+use domain::state::{ActionState, ApprovalState};
 use store::action::Action;
 use store::{OwnerTx, Result};
 
 use crate::Context;
-use crate::effect::{Held, ask, control, drop_action, end_approval, held};
+use crate::effect::{
+    Held, PERSON_ASKED, ask, ask_besides, control, drop_action, end_approval, forbid, held, lapse,
+};
 use crate::pump::each;
 
 const BATCH: i64 = 16;
@@ -88,9 +90,17 @@ fn refused(
     refusal: &Refusal,
 ) -> Result<()> {
     // A stop keeps it as it is; only its own expiry ends it meanwhile (ADM-20).
-    let over = held.action.expires_at.is_some_and(|at| at <= tx.now());
+    let now = tx.now();
+    let over = held.action.expires_at.is_some_and(|at| at <= now);
+    let asked = store::approval::besides(tx, held.action.id)?;
+    if asked.is_some_and(|a| a.state == ApprovalState::Requested && a.until_at <= now) {
+        return lapse(cx, tx, held);
+    }
     let refusal = if over { &Refusal::Expired } else { refusal };
     let why = refusal.to_string();
+    if *refusal == Refusal::SupervisorAsked && held.action.state == ActionState::Authorized {
+        return besides(cx, tx, held, why);
+    }
     if refusal.is_passing() {
         return wait(cx, tx, &mut held.action, why);
     }
@@ -102,9 +112,14 @@ fn refused(
         Refusal::DutyOver | Refusal::Superseded => ActionState::Superseded,
         Refusal::Expired => ActionState::Expired,
         Refusal::NotReleased | Refusal::Limit(_) => {
-            end_approval(tx, &held.action, false)?;
+            end_approval(tx, &held.action)?;
             return ask(cx, tx, held, format!("No grant of yours covers it: {why}."));
         }
+        Refusal::PersonAsked => {
+            end_approval(tx, &held.action)?;
+            return ask(cx, tx, held, PERSON_ASKED.to_owned());
+        }
+        Refusal::Forbidden => return forbid(cx, tx, held, ActionState::Withdrawn),
         Refusal::ObjectGone(_)
         | Refusal::Tampered
         | Refusal::Entry
@@ -112,9 +127,23 @@ fn refused(
         | Refusal::Paused
         | Refusal::Held
         | Refusal::ObjectTaken(_)
+        | Refusal::SupervisorAsked
         | Refusal::ErrandOpen(_) => ActionState::Withdrawn,
     };
     drop_action(cx, tx, &mut held.action, to, &why, None)
+}
+
+/// Waits for the supervisor's word; if they let its time go by, nothing is done (ADM-31, ADM-32).
+fn besides(cx: &Context, tx: &mut OwnerTx<'_, '_>, held: &mut Held, why: String) -> Result<()> {
+    match ask_besides(cx, tx, held)? {
+        Some(until) => {
+            held.action.due_at = Some(until);
+            held.action.reason = Some(why);
+            store::action::put(tx, &held.action, ActionState::Authorized, None)
+        }
+        // No rule asks any more: admission looks again.
+        None => wait(cx, tx, &mut held.action, why),
+    }
 }
 
 fn wait(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action, why: String) -> Result<()> {

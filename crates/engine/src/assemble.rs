@@ -6,6 +6,7 @@ use domain::draft::Draft;
 use domain::event::{EventKind, How, Trust};
 use domain::schedule::{Rule, local_words, zone};
 use domain::state::{DutyState, ProposalState, ScheduleState, SubscriptionState};
+use domain::words::{self, Language};
 use model::Block;
 use store::duty::{Duty, TaskVersion};
 use store::event::Event;
@@ -197,9 +198,11 @@ pub(crate) fn scene(
         let event = store::event::get(tx, item.event)?;
         let text = cut(store::event::body_text(tx, event.body)?, text_max);
         let heading = heading(tx, session, &event)?;
+        // With a card comes what outsiders wrote on it.
+        let trust = if event.about.is_some() { Trust::Outside } else { event.trust };
         let late =
             event.late.then(|| "it comes after its time because I was not running".to_owned());
-        waiting.push((Input { heading, text, late }, event.trust));
+        waiting.push((Input { heading, text, late }, trust));
     }
     let tail = Tail { now: tx.now(), control, duties, changes, inputs: Vec::new() };
     Ok(Scene { zone, zone_name: owner.zone.clone(), tail, waiting })
@@ -250,7 +253,11 @@ impl Scene {
 /// What an input is and whence, without its text.
 fn heading(tx: &mut OwnerTx<'_, '_>, session: &Session, event: &Event) -> Result<String> {
     Ok(match event.kind {
-        EventKind::UserMessage => format!("message {} from the user", event.id),
+        EventKind::UserMessage => {
+            let about = event.about.as_deref();
+            let about = about.map(|about| asked_about(tx, about)).transpose()?.unwrap_or_default();
+            format!("message {} from the user{about}", event.id)
+        }
         EventKind::ScheduleDue => match event.duty {
             Some(duty) => format!("schedule of duty {duty} \"{}\" is due", title(tx, duty)?),
             None => "a schedule is due".to_owned(),
@@ -284,6 +291,29 @@ fn heading(tx: &mut OwnerTx<'_, '_>, session: &Session, event: &Event) -> Result
             format!("an event from outside ({}){why}", event.id)
         }
     })
+}
+
+/// The card that a message of the user asks about, as it stands now.
+fn asked_about(tx: &mut OwnerTx<'_, '_>, about: &str) -> Result<String> {
+    let corrupt = || StoreError::Corrupt(format!("a message about {about}"));
+    let (kind, id) = about.split_once(':').ok_or_else(corrupt)?;
+    let (what, state) = match kind {
+        "action" => {
+            let held = crate::effect::held(tx, id.parse().map_err(|_| corrupt())?)?;
+            let what = words::operation(&held.content, Language::En);
+            (what, words::action_state(held.action.state).to_owned())
+        }
+        "proposal" => {
+            let owner = tx.owner();
+            let id = id.parse().map_err(|_| corrupt())?;
+            let proposal = store::proposal::get(tx, owner, id)?;
+            let content = store::event::body_text(tx, proposal.content)?;
+            (content, format!("{}, {}", proposal.kind.word(), proposal.state))
+        }
+        _ => return Err(corrupt()),
+    };
+    let what = quoted(&what);
+    Ok(format!(" about {kind} {id} ({state}): {what}; the person has not decided by asking"))
 }
 
 /// A word of a sender's, such as a topic: in quotation marks, with every mark that could end them or the
@@ -372,7 +402,7 @@ fn note(tx: &mut OwnerTx<'_, '_>, duty: &Duty, zone: &jiff::tz::TimeZone) -> Res
     for schedule in store::schedule::of_duty(tx, duty.id)? {
         if schedule.state == ScheduleState::Active {
             let words = serde_json::from_str::<Rule>(&schedule.rule)
-                .map_or_else(|_| "at set times".to_owned(), |rule| rule.words());
+                .map_or_else(|_| "at set times".to_owned(), |rule| rule.words(Language::En));
             open.push(format!("wakes {words}; next {}", local_words(zone, schedule.next_slot)));
         }
     }

@@ -123,7 +123,7 @@ pub fn record(
     let was = was.map(|was| format!("; before it was {}", shown(was))).unwrap_or_default();
     let seen = format!(
         "\nA program looked and woke you: {} {}{was}.",
-        look.check.words(),
+        look.check.words(domain::words::Language::En),
         format_args!("(now {})", shown(now))
     );
     announce(cx, tx, &schedule, &slot(&run, &schedule), &seen)

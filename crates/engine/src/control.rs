@@ -3,6 +3,7 @@
 mod actions;
 mod duty;
 mod holds;
+mod rules;
 mod settings;
 mod sources;
 mod version;
@@ -12,6 +13,7 @@ use domain::event::{EventKind, Trust};
 use domain::schedule::zone;
 use domain::state::{DutyState, ProposalState};
 use store::device::Device;
+use store::owner::PrincipalKind;
 use store::proposal::{Proposal, ProposalKind};
 use store::{OwnerTx, Result, StoreError};
 
@@ -22,6 +24,7 @@ use crate::setup::{self, Offer};
 pub use actions::{Statement, approve, deny, state, withdraw};
 pub use duty::{resume, stop};
 pub use holds::{lift, pause, promote, release, system_stop};
+pub use rules::{add_rule, end_rule};
 pub use settings::{Settings, settings};
 pub use sources::{NewSource, SOURCE_MS, add_source, check_source_name, remove_source};
 pub(crate) use version::adopt;
@@ -181,17 +184,41 @@ pub enum Changed {
     Conflict(String),
 }
 
-/// The user asks for a code with which one more device of theirs can be paired.
-pub fn offer_code(cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device) -> Result<Offer> {
+/// The user asks for a code with which one more device of theirs can be paired; whoever runs the machine, for
+/// one of the supervisor's. `None`: that is not for this device to ask.
+pub fn offer_code(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
+    kind: PrincipalKind,
+) -> Result<Option<Offer>> {
+    if !may_admit(tx, device, kind)? {
+        return Ok(None);
+    }
     // The code is a secret of few bits, so not even its digest is kept in the chain.
     tx.audit(Some(device.principal), "offer", device.id, None);
-    setup::offer_code(cx, tx)
+    setup::offer(cx, tx, kind).map(Some)
 }
 
-/// The user ends the access of one of their devices, which may be the one that asks.
-pub fn revoke(tx: &mut OwnerTx<'_, '_>, device: &Device, id: DeviceId) -> Result<Device> {
+/// The user ends the access of one of their devices, which may be the one that asks; whoever runs the machine,
+/// and the supervisor, that of one of the supervisor's. `None`: that is not for this device to end.
+pub fn revoke(tx: &mut OwnerTx<'_, '_>, device: &Device, id: DeviceId) -> Result<Option<Device>> {
     let owner = tx.owner();
-    store::device::get(tx, owner, id)?;
+    let ended = store::device::get(tx, owner, id)?;
+    let kind = store::owner::kind(tx, ended.principal)?;
+    if ended.principal != device.principal && !may_admit(tx, device, kind)? {
+        return Ok(None);
+    }
     store::device::revoke(tx, id, Some(device.principal))?;
-    store::device::get(tx, owner, id)
+    store::device::get(tx, owner, id).map(Some)
+}
+
+/// Whether a device may let in, and turn out, devices of this kind of principal.
+fn may_admit(tx: &mut OwnerTx<'_, '_>, device: &Device, kind: PrincipalKind) -> Result<bool> {
+    let own = store::owner::kind(tx, device.principal)?;
+    Ok(match kind {
+        PrincipalKind::User => own == PrincipalKind::User,
+        PrincipalKind::Supervisor => device.operator,
+        PrincipalKind::Policy => false,
+    })
 }

@@ -2,19 +2,18 @@
 
 use std::time::Duration;
 
-use base::{ActionId, AttemptId, OwnerId};
-use domain::effect::{Outcome, Recall, Refusal, admit, judge, recall};
+use base::{ActionId, AttemptId, Digest, OwnerId};
+use domain::effect::{Observation, Outcome, Recall, Refusal, admit, judge, recall};
 use domain::event::Trust;
-use domain::state::{ActionState, ApprovalState, AttemptState};
+use domain::state::{ActionState, AttemptState};
 use store::action::Action;
-use store::approval::{self, Tap};
 use store::attempt::{self, Attempt, Registered, Said};
 use store::event::NewBody;
 use store::{OwnerTx, Permit, Result};
 
-use crate::effect::{Held, control, drop_action, held, settled};
-use crate::world::Acted;
-use crate::{Context, tools};
+use crate::effect::{Held, answered, control, drop_action, forbid, held, settled, use_up};
+use crate::world::{Acted, Health};
+use crate::{Context, notice, reconciler, tools};
 
 const BATCH: i64 = 16;
 
@@ -50,12 +49,7 @@ fn register(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Opti
         recalled(cx, tx, &mut held, &refusal)?;
         return Ok(None);
     }
-    if let Some(approval) = held.action.approval {
-        let approval = approval::get(tx, approval)?;
-        if approval.state == ApprovalState::Granted {
-            approval::advance(tx, &approval, ApprovalState::Consumed, Tap::default())?;
-        }
-    }
+    use_up(tx, &held.action)?;
     let n = attempt::of_action(tx, id)?.len() as i64 + 1;
     let send_by = now.plus_ms(cx.limits.send_by_ms);
     let attempt = Attempt {
@@ -86,6 +80,9 @@ fn recalled(
 ) -> Result<()> {
     let why = refusal.to_string();
     match recall(refusal) {
+        Recall::Cancel if *refusal == Refusal::Forbidden => {
+            forbid(cx, tx, held, ActionState::Cancelled)
+        }
         Recall::Cancel => drop_action(cx, tx, &mut held.action, ActionState::Cancelled, &why, None),
         Recall::Return => {
             let action = &mut held.action;
@@ -113,7 +110,9 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: AttemptId, acted: Acte
     if !open || !same {
         return Ok(());
     }
-    let body = NewBody::text(cx.id(), acted.answer, format!("attempt:{id}"), Trust::Outside);
+    notice::health(cx, tx, shown(&action.tool, &acted).as_ref())?;
+    let text = acted.answer;
+    let body = NewBody::text(cx.id(), text.clone(), format!("attempt:{id}"), Trust::Outside);
     let answer = Some(body.id);
     store::event::put_body(tx, body)?;
     match judge(acted.seen) {
@@ -123,16 +122,24 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: AttemptId, acted: Acte
             tools::of_effect(cx, tx, &action, &acted.issued)?;
             accepted(cx, tx, &mut action, receipt)
         }
+        Outcome::Answered => {
+            let receipt = format!("answer {}", Digest::of(text.as_bytes()));
+            let said = Said { receipt: Some(receipt.clone()), answer, reason: None };
+            attempt::advance(tx, &attempt, AttemptState::Accepted, said)?;
+            tools::of_effect(cx, tx, &action, &acted.issued)?;
+            reconciler::in_force(tx, &mut action, receipt)?;
+            answered(cx, tx, &action, &text)
+        }
         Outcome::Blocked { why, again } => {
             let said = Said { reason: Some(why.clone()), answer, receipt: None };
             attempt::advance(tx, &attempt, AttemptState::Blocked, said)?;
-            blocked(
-                cx,
-                tx,
-                &mut action,
-                why,
-                again && attempt.n < i64::from(cx.limits.attempts_max),
-            )
+            // A refusal counts once a look finds nothing either, for a vendor may err; until then its
+            // errand stays open.
+            if !again && cx.can_look_up(&action.tool) {
+                return unknown(cx, tx, &mut action, why);
+            }
+            let again = again && attempt.n < i64::from(cx.limits.attempts_max);
+            blocked(cx, tx, &mut action, why, again)
         }
         Outcome::Unknown { why } if attempt.state == AttemptState::Registered => {
             let said = Said { reason: Some(why.clone()), answer, receipt: None };
@@ -140,6 +147,18 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: AttemptId, acted: Acte
             unknown(cx, tx, &mut action, why)
         }
         Outcome::Unknown { .. } => Ok(()),
+    }
+}
+
+/// What a sending showed of its connector's health (TOOL-08).
+fn shown(tool: &str, acted: &Acted) -> Option<Health> {
+    let connector = tool.split('.').next().unwrap_or_default().to_owned();
+    match (&acted.refused_key, &acted.seen) {
+        (Some(why), _) => Some(Health::Broken { connector, why: why.clone() }),
+        (None, Observation::Receipt(_) | Observation::Answered | Observation::Refused(_)) => {
+            Some(Health::Works { connector })
+        }
+        (None, Observation::NotSent(_) | Observation::Other(_) | Observation::Lost(_)) => None,
     }
 }
 
@@ -162,8 +181,7 @@ fn accepted(
     if can_look_up { Ok(()) } else { settled(cx, tx, action) }
 }
 
-/// Certainly nothing happened. What never left may be sent again, after a new admission; what was refused
-/// is looked up once more, since a vendor may err.
+/// Certainly nothing happened. What never left may be sent again, after a new admission.
 fn blocked(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
@@ -172,20 +190,16 @@ fn blocked(
     again: bool,
 ) -> Result<()> {
     let was = action.state;
-    let now = tx.now();
-    let spec = cx.world.spec(&action.tool);
     action.state = ActionState::Blocked;
     action.reason = Some(why);
     action.tries = 0;
     if again {
-        let next = now.plus_ms(cx.backoff_ms(1));
+        let next = tx.now().plus_ms(cx.backoff_ms(1));
         (action.not_before, action.due_at) = (Some(next), Some(next));
         return store::action::put(tx, action, was, None);
     }
-    let settles = spec.filter(|spec| spec.can_look_up).and_then(|spec| spec.settled_after_ms);
     action.authority = Some("outside".into());
-    action.not_before = None;
-    action.due_at = settles.map(|ms| action.sent_at.unwrap_or(now).plus_ms(ms));
+    (action.not_before, action.due_at) = (None, None);
     store::action::put(tx, action, was, None)?;
     settled(cx, tx, action)
 }

@@ -2,19 +2,25 @@
 //! and the end that whoever waits is told of (DESIGN section 6).
 
 use base::Timestamp;
-use domain::effect::{Content, Control, Release, Standing};
+use domain::effect::{Content, Control, Demanded, Refusal, Release, Standing, demanded};
 use domain::event::{EventKind, Trust};
 use domain::state::{ActionState, ApprovalState};
-use domain::words;
+use domain::words::{self, Language};
 use store::action::Action;
 use store::approval::{self, Approval, Tap};
+use store::owner::PrincipalKind;
 use store::{OwnerTx, Result, StoreError};
 
 use crate::intake::{Content as Said, Incoming, accept};
 use crate::{Context, notice};
 
-/// The card's template and version.
-const TEMPLATE: &str = "action-1";
+/// The card's template and version, and the language in which it is shown (DESIGN section 5).
+pub(crate) fn template(language: Language) -> String {
+    format!("action-2 {}", language.word())
+}
+
+/// Why a person is asked within a grant of theirs.
+pub(crate) const PERSON_ASKED: &str = "Your supervisor asks that you decide on this yourself.";
 
 /// An action with its frozen bytes.
 pub(crate) struct Held {
@@ -41,7 +47,7 @@ impl Held {
             state: self.action.state,
             duty: self.action.duty,
             expires_at: self.action.expires_at,
-            entry: cx.world.spec(&self.action.tool).map(|spec| spec.entry),
+            entry: cx.world.stands(&self.content).then_some(self.content.entry),
         }
     }
 }
@@ -78,6 +84,8 @@ pub(crate) fn control(tx: &mut OwnerTx<'_, '_>, held: &Held) -> Result<Control> 
         object_taken,
         errand_open: store::action::errand(tx, action)?,
         release: release(tx, action)?,
+        rules: rules(tx)?,
+        supervisor: approval::besides(tx, action.id)?.map(|besides| released(&besides, None)),
     })
 }
 
@@ -103,14 +111,95 @@ fn release(tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<Option<Release>>
             Some(store::grant::get(tx, grant)?.limits(own)?)
         }
     };
-    Ok(Some(Release {
+    Ok(Some(released(&approval, grant)))
+}
+
+fn released(approval: &Approval, grant: Option<domain::effect::Grant>) -> Release {
+    Release {
         state: approval.state,
         digest: approval.digest,
         task_version: approval.task_version,
         until: approval.until_at,
-        by_policy: approval.rests_on.is_some(),
+        by_policy: approval.kind == PrincipalKind::Policy,
         grant,
-    }))
+    }
+}
+
+/// The supervisor's rules in force.
+fn rules(tx: &mut OwnerTx<'_, '_>) -> Result<Vec<domain::effect::Rule>> {
+    let owner = tx.owner();
+    Ok(store::rule::active(tx, owner)?.iter().map(store::rule::Rule::terms).collect())
+}
+
+/// What the supervisor's rules leave of an action that was not sent: one that they forbid ends here, and the
+/// person and whoever waits are told. `None`: it ended.
+pub(crate) fn ruled(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    held: &mut Held,
+) -> Result<Option<Demanded>> {
+    let demanded = demanded(&rules(tx)?, &held.content);
+    if !demanded.forbid {
+        return Ok(Some(demanded));
+    }
+    forbid(cx, tx, held, ActionState::Withdrawn).map(|()| None)
+}
+
+/// Ends what a rule forbids, and tells the person.
+pub(crate) fn forbid(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    held: &mut Held,
+    to: ActionState,
+) -> Result<()> {
+    let why = Refusal::Forbidden.to_string();
+    drop_action(cx, tx, &mut held.action, to, &why, None)?;
+    let text = |language| words::forbidden(&held.content, language);
+    notice::action(cx, tx, &held.action, text).map(|_| ())
+}
+
+/// Asks the supervisor besides, where a rule wants it and nobody asked yet: their device lists it (ADM-31).
+/// `Some`: until when they may decide.
+pub(crate) fn ask_besides(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    held: &Held,
+) -> Result<Option<Timestamp>> {
+    let (action, now) = (&held.action, tx.now());
+    if !demanded(&rules(tx)?, &held.content).supervisor {
+        return Ok(None);
+    }
+    let (asked, until) = (approval::besides(tx, action.id)?, decide_until(cx, action, now));
+    match asked.map(|asked| (asked.state, asked)) {
+        Some((ApprovalState::Requested, asked)) => return Ok(Some(asked.until_at)),
+        Some((ApprovalState::Granted, asked)) if asked.until_at > now => {
+            return Ok(Some(asked.until_at));
+        }
+        // What they released was not used in time.
+        Some((ApprovalState::Granted, asked)) => end_one(tx, &asked, true)?,
+        Some((
+            ApprovalState::Denied
+            | ApprovalState::Expired
+            | ApprovalState::Cancelled
+            | ApprovalState::Consumed
+            | ApprovalState::Voided,
+            _,
+        ))
+        | None => {}
+    }
+    let kind = PrincipalKind::Supervisor;
+    let shown = template(store::owner::locked(tx)?.language());
+    let request = Approval::request(cx.id(), action, kind, &shown, until, now);
+    approval::insert(tx, &request)?;
+    Ok(Some(until))
+}
+
+/// A request whose time is over: nothing was done, and whoever waits is told (ADM-32).
+pub(crate) fn lapse(cx: &Context, tx: &mut OwnerTx<'_, '_>, held: &mut Held) -> Result<()> {
+    let why = "nobody decided in time";
+    drop_action(cx, tx, &mut held.action, ActionState::Expired, why, None)?;
+    let text = |language| words::lapsed(&held.content, language);
+    notice::action(cx, tx, &held.action, text).map(|_| ())
 }
 
 /// Until when somebody may decide, and what was decided be used.
@@ -128,8 +217,11 @@ pub(crate) fn ask(
 ) -> Result<()> {
     let was = held.action.state;
     let until = decide_until(cx, &held.action, tx.now());
-    let request = Approval::request(cx.id(), &held.action, TEMPLATE, until, tx.now());
+    let shown = template(store::owner::locked(tx)?.language());
+    let kind = PrincipalKind::User;
+    let request = Approval::request(cx.id(), &held.action, kind, &shown, until, tx.now());
     store::approval::insert(tx, &request)?;
+    ask_besides(cx, tx, held)?;
     let action = &mut held.action;
     action.state = ActionState::AwaitingApproval;
     action.approval = Some(request.id);
@@ -137,13 +229,34 @@ pub(crate) fn ask(
     action.due_at = Some(until);
     action.reason = Some(why.clone());
     store::action::put(tx, action, was, None)?;
-    let text = words::asks(&held.content, &why);
+    let text = |language| words::asks(&held.content, &why, language);
     notice::action(cx, tx, &held.action, text).map(|_| ())
 }
 
-/// Ends the approval of an action that goes no further.
-pub(crate) fn end_approval(tx: &mut OwnerTx<'_, '_>, action: &Action, expired: bool) -> Result<()> {
-    let Some(approval) = own_approval(tx, action)? else { return Ok(()) };
+/// Ends the approval by the person or the policy of an action that goes back to the person.
+pub(crate) fn end_approval(tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<()> {
+    own_approval(tx, action)?.map_or(Ok(()), |approval| end_one(tx, &approval, false))
+}
+
+/// Uses the approvals of an action up, at its attempt; a question that nobody has to answer any more ends.
+pub(crate) fn use_up(tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<()> {
+    for approval in approval::of_action(tx, action.id)? {
+        match approval.state {
+            ApprovalState::Granted => {
+                approval::advance(tx, &approval, ApprovalState::Consumed, Tap::default())?;
+            }
+            ApprovalState::Requested
+            | ApprovalState::Denied
+            | ApprovalState::Expired
+            | ApprovalState::Cancelled
+            | ApprovalState::Consumed
+            | ApprovalState::Voided => end_one(tx, &approval, false)?,
+        }
+    }
+    Ok(())
+}
+
+fn end_one(tx: &mut OwnerTx<'_, '_>, approval: &Approval, expired: bool) -> Result<()> {
     let to = match (approval.state, expired) {
         (ApprovalState::Requested | ApprovalState::Granted, true) => ApprovalState::Expired,
         (ApprovalState::Requested, false) => ApprovalState::Cancelled,
@@ -157,7 +270,7 @@ pub(crate) fn end_approval(tx: &mut OwnerTx<'_, '_>, action: &Action, expired: b
             _,
         ) => return Ok(()),
     };
-    approval::advance(tx, &approval, to, Tap::default()).map(|_| ())
+    approval::advance(tx, approval, to, Tap::default()).map(|_| ())
 }
 
 /// Moves an action to an end before it was sent, and tells whoever waits.
@@ -169,7 +282,9 @@ pub(crate) fn drop_action(
     why: &str,
     by: Option<base::PrincipalId>,
 ) -> Result<()> {
-    end_approval(tx, action, to == ActionState::Expired)?;
+    for approval in approval::of_action(tx, action.id)? {
+        end_one(tx, &approval, to == ActionState::Expired)?;
+    }
     let was = action.state;
     action.state = to;
     action.reason = Some(why.to_owned());
@@ -180,16 +295,25 @@ pub(crate) fn drop_action(
 
 /// Tells whoever waits for an action what came of it: an event under its id, once per state.
 pub(crate) fn settled(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<()> {
-    let source = store::owner::locked(tx)?.timer_source;
     let reason = action.reason.as_deref().unwrap_or_default();
     let receipt = action.receipt.as_deref().map(|receipt| format!(" Receipt: {receipt}."));
-    let text = format!(
-        "action {} ({}): {}.{} {reason}",
-        action.id,
-        action.tool,
-        words::action_state(action.state),
-        receipt.unwrap_or_default()
-    );
+    let state = words::action_state(action.state);
+    tell(cx, tx, action, &format!("{state}.{} {reason}", receipt.unwrap_or_default()))
+}
+
+/// Tells them what was answered to what was only asked: as a read's answer, from outside.
+pub(crate) fn answered(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &Action,
+    answer: &str,
+) -> Result<()> {
+    tell(cx, tx, action, &format!("it was asked, and this is the answer.\n{answer}"))
+}
+
+fn tell(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &Action, what: &str) -> Result<()> {
+    let source = store::owner::locked(tx)?.timer_source;
+    let text = format!("action {} ({}): {what}", action.id, action.tool);
     let incoming = Incoming {
         source,
         external_id: format!("action:{}:{}:{}", action.id, action.state, action.tries),

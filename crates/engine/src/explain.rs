@@ -104,7 +104,7 @@ pub struct Decision {
 pub struct Released {
     /// Where it stands.
     pub state: ApprovalState,
-    /// `user` or `policy`.
+    /// `user`, `policy` or `supervisor`.
     pub by: &'static str,
     /// From which device.
     pub device: Option<DeviceId>,
@@ -170,7 +170,7 @@ pub fn collect(tx: &mut Tx<'_>, owner: OwnerId, id: ActionId) -> Result<Explaine
     let zone = zone(&of.zone).map_err(|e| StoreError::Corrupt(e.to_string()))?;
     let bytes = store::event::body(tx, action.content)?.unwrap_or_default();
     let what = match Content::read(&bytes) {
-        Ok(content) => words::operation(&content),
+        Ok(content) => words::operation(&content, words::Language::En),
         Err(_) => format!("{} (its content was erased)", action.tool),
     };
     let mut explained = Explained {
@@ -223,7 +223,11 @@ fn delegation(tx: &mut Tx<'_>, action: &Action) -> Result<Option<Delegation>> {
         None => None,
         Some(grant) => {
             let tool = store::grant::get(tx, grant)?.tool;
-            draft.grants.iter().find(|wanted| wanted.tool == tool).map(|wanted| wanted.words())
+            draft
+                .grants
+                .iter()
+                .find(|wanted| wanted.tool == tool)
+                .map(|wanted| wanted.words(words::Language::En))
         }
     };
     let (n, digest) = (version.n, version.digest);
@@ -250,7 +254,7 @@ fn approvals(tx: &mut Tx<'_>, action: &Action) -> Result<Vec<Released>> {
     let all = store::approval::of_action(tx, action.id)?;
     let read = |approval: store::approval::Approval| Released {
         state: approval.state,
-        by: if approval.rests_on.is_some() { "policy" } else { "user" },
+        by: approval.kind.word(),
         device: approval.device,
         template: approval.template,
         reason: approval.reason,

@@ -3,7 +3,7 @@
 use base::{ActionId, DutyId, MessageId, ProposalId, SessionId};
 use domain::event::Trust;
 use domain::state::MessageState;
-use domain::words::Notice;
+use domain::words::{self, Language, Notice};
 use store::action::Action;
 use store::event::NewBody;
 use store::message::{Message, MessageKind};
@@ -90,38 +90,37 @@ pub(crate) fn server(
     notice: &Notice<'_>,
     about: About,
 ) -> Result<MessageId> {
-    write(cx, tx, session, None, notice.text(), about)
+    let text = notice.text(store::owner::locked(tx)?.language());
+    write(cx, tx, session, None, text, about)
 }
 
-/// A card for a proposal.
+/// A card for a proposal, in the owner's language.
 pub(crate) fn card(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     proposal: &Proposal,
-    text: String,
+    text: impl FnOnce(Language) -> String,
 ) -> Result<MessageId> {
+    let text = text(store::owner::locked(tx)?.language());
     let about = About { duty: proposal.duty, proposal: Some(proposal.id), ..About::default() };
     write(cx, tx, proposal.session, None, text, about)
 }
 
-/// A card for an action, or news of it.
+/// A card for an action, or news of it, in the owner's language.
 pub(crate) fn action(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     action: &Action,
-    text: String,
+    text: impl FnOnce(Language) -> String,
 ) -> Result<MessageId> {
+    let text = text(store::owner::locked(tx)?.language());
     let about = About { duty: action.duty, action: Some(action.id), ..About::default() };
     write(cx, tx, action.session, None, text, about)
 }
 
 /// A proposal whose time ran out.
 pub(crate) fn expired(cx: &Context, tx: &mut OwnerTx<'_, '_>, proposal: &Proposal) -> Result<()> {
-    let text =
-        "The time for your decision passed without an answer. Nothing was changed. Ask again \
-                whenever you like."
-            .to_owned();
-    card(cx, tx, proposal, text).map(|_| ())
+    card(cx, tx, proposal, |language| words::proposal_lapsed(language).to_owned()).map(|_| ())
 }
 
 /// Opens a fault and tells the user once, however often it recurs.
@@ -132,7 +131,8 @@ pub(crate) fn fault(
     key: &str,
     notice: &Notice<'_>,
 ) -> Result<()> {
-    if store::fault::open(tx, cx.uuid(), key, &notice.text())? {
+    let text = notice.text(store::owner::locked(tx)?.language());
+    if store::fault::open(tx, cx.uuid(), key, &text)? {
         server(cx, tx, session, notice, About::default())?;
     }
     Ok(())

@@ -101,7 +101,10 @@ fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option<L
 
 /// Its dispatcher is gone: started without a result is unknown (ADM-22).
 fn forgotten(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<Option<Look>> {
-    let why = "no answer is on record";
+    let why = match cx.can_look_up(&action.tool) {
+        true => "no answer is on record",
+        false => "no answer is on record, and there is no way to look it up",
+    };
     if let Some(attempt) = attempt::of_action(tx, action.id)?.pop()
         && attempt.state == AttemptState::Registered
     {
@@ -141,7 +144,7 @@ fn tell(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<(
     }
     if since.plus_ms(cx.limits.unknown_told_ms) <= now {
         let held = held(tx, action.id)?;
-        let what = words::operation(&held.content);
+        let what = words::operation(&held.content, store::owner::locked(tx)?.language());
         let notice = Notice::BeingChecked { what: &what };
         notice::fault(cx, tx, action.session, &fault(action.id), &notice)?;
     }
@@ -162,7 +165,7 @@ fn escalate(
 ) -> Result<()> {
     action.escalated_at = Some(tx.now());
     let held = held(tx, action.id)?;
-    let text = words::did_it_happen(&held.content, contradiction);
+    let text = |language| words::did_it_happen(&held.content, contradiction, language);
     notice::action(cx, tx, action, text)?;
     settled(cx, tx, action)
 }
@@ -186,6 +189,7 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, look: &Look, sight: Sight)
         sent_at: action.sent_at.unwrap_or(action.moved_at),
         settled_after_ms,
         contradicted: action.contradicted,
+        refused: refused(tx, &action)?,
     };
     match reconcile(&seen, &sight, tx.now()) {
         Finding::Again => Ok(()),
@@ -208,6 +212,13 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, look: &Look, sight: Sight)
     }
 }
 
+/// What its vendor said when it refused the last sending.
+fn refused(tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<Option<String>> {
+    let last = attempt::of_action(tx, action.id)?.pop();
+    let blocked = last.filter(|attempt| attempt.state == AttemptState::Blocked);
+    Ok(blocked.and_then(|attempt| attempt.reason))
+}
+
 /// When what did not happen is looked at again: a vendor may do late what it promised to do no more, and the
 /// person has to know (ADM-23). Each time it is twice as old, until the reconcile deadline.
 fn once_more(cx: &Context, action: &Action, now: Timestamp) -> Option<Timestamp> {
@@ -223,19 +234,29 @@ fn effective(
     action: &mut Action,
     receipt: String,
 ) -> Result<()> {
+    in_force(tx, action, receipt)?;
+    settled(cx, tx, action)
+}
+
+/// The same, for whoever tells it in other words.
+pub(crate) fn in_force(
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    receipt: String,
+) -> Result<()> {
     action.receipt = Some(receipt);
     action.authority = Some("outside".into());
     action.due_at = None;
     action.reason = None;
-    if action.state == ActionState::Unknown {
+    if action.state != ActionState::Accepted {
+        let was = action.state;
         action.state = ActionState::Accepted;
-        store::action::put(tx, action, ActionState::Unknown, None)?;
+        store::action::put(tx, action, was, None)?;
         end(tx, action, AttemptState::Accepted)?;
     }
     action.state = ActionState::Effective;
     store::action::put(tx, action, ActionState::Accepted, None)?;
-    store::fault::close(tx, &fault(action.id))?;
-    settled(cx, tx, action)
+    store::fault::close(tx, &fault(action.id))
 }
 
 /// What was said and what is there do not fit: nothing is shown as in force, and the person decides.

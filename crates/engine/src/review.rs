@@ -12,7 +12,9 @@ use store::ledger::LedgerKind;
 use store::owner::PrincipalKind;
 use store::{OwnerTx, Result};
 
-use crate::effect::{Held, ask, decide_until, drop_action, held};
+use crate::effect::{
+    Held, PERSON_ASKED, ask, ask_besides, decide_until, drop_action, held, lapse, ruled,
+};
 use crate::pump::unless_stopped;
 use crate::{Context, aside, notice};
 
@@ -63,7 +65,7 @@ fn decide(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option
         return Ok(None);
     }
     if held.action.state == ActionState::AwaitingApproval {
-        expire(cx, tx, &mut held)?;
+        asked(cx, tx, &mut held)?;
     }
     if held.action.state != ActionState::Proposed {
         return Ok(None);
@@ -71,10 +73,15 @@ fn decide(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option
     if over(cx, tx, &mut held)? {
         return Ok(None);
     }
+    let Some(demanded) = ruled(cx, tx, &mut held)? else { return Ok(None) };
     let (grant, limit) = covering(tx, &held)?;
     let tier = tier(held.content.effect, grant.is_some());
     held.action.tier = Some(tier);
     match (tier.gate(), grant) {
+        (_, Some(_)) if demanded.person => {
+            ask(cx, tx, &mut held, PERSON_ASKED.to_owned())?;
+            Ok(None)
+        }
         (Gate::Policy, Some(grant)) => {
             release(cx, tx, &mut held, grant, None)?;
             Ok(None)
@@ -150,9 +157,11 @@ fn release(
     let owner = tx.owner();
     let policy = store::owner::principal(tx, owner, PrincipalKind::Policy)?.id;
     let until = decide_until(cx, &held.action, tx.now());
-    let request = Approval::request(cx.id(), &held.action, POLICY, until, tx.now());
+    let kind = PrincipalKind::Policy;
+    let request = Approval::request(cx.id(), &held.action, kind, POLICY, until, tx.now());
     let approval = Approval { rests_on: Some(grant), reason: reviewed, ..request.granted(policy) };
     store::approval::insert(tx, &approval)?;
+    ask_besides(cx, tx, held)?;
     let action = &mut held.action;
     let was = action.state;
     action.state = ActionState::Authorized;
@@ -213,6 +222,11 @@ pub fn record(
     if over(cx, tx, &mut held)? {
         return Ok(());
     }
+    // A rule may have been made while the reviewer looked.
+    let Some(demanded) = ruled(cx, tx, &mut held)? else { return Ok(()) };
+    if demanded.person {
+        return ask(cx, tx, &mut held, PERSON_ASKED.to_owned());
+    }
     let covers = store::grant::get(tx, review.grant)?.limits(None)?;
     match (verdict, covers.covers(&held.content, tx.now())) {
         (Verdict::NothingAgainst(why), Ok(())) => {
@@ -228,10 +242,19 @@ pub fn record(
     }
 }
 
-/// A request whose time is over: nothing was done, and whoever waits is told (ADM-32).
-fn expire(cx: &Context, tx: &mut OwnerTx<'_, '_>, held: &mut Held) -> Result<()> {
-    let why = "nobody decided in time";
-    drop_action(cx, tx, &mut held.action, ActionState::Expired, why, None)?;
-    let text = domain::words::lapsed(&held.content);
-    notice::action(cx, tx, &held.action, text).map(|_| ())
+/// A question that is due: its time is over, or a rule was made since it was asked.
+fn asked(cx: &Context, tx: &mut OwnerTx<'_, '_>, held: &mut Held) -> Result<()> {
+    let until = match held.action.approval {
+        Some(approval) => store::approval::get(tx, approval)?.until_at,
+        None => tx.now(),
+    };
+    if until <= tx.now() {
+        return lapse(cx, tx, held);
+    }
+    if ruled(cx, tx, held)?.is_none() {
+        return Ok(());
+    }
+    ask_besides(cx, tx, held)?;
+    held.action.due_at = Some(until);
+    store::action::put(tx, &held.action, ActionState::AwaitingApproval, None)
 }

@@ -2,6 +2,7 @@
 
 use base::{DeviceId, Digest, OwnerId, Secret, SessionId, Timestamp};
 use domain::event::{Dial, Trust};
+use domain::words::Language;
 use store::device::Device;
 use store::owner::{Owner, Principal, PrincipalKind};
 use store::session::{Session, SessionKind};
@@ -17,6 +18,8 @@ pub struct Seed {
     pub name: String,
     /// IANA zone.
     pub zone: String,
+    /// In which language the server speaks to them; `None`: the first paired browser's.
+    pub language: Option<Language>,
 }
 
 /// The owner of this installation; made now if there is none.
@@ -42,6 +45,7 @@ pub async fn create(cx: &Context, seed: Seed) -> Result<Owner> {
         main_session: cx.id(),
         timer_source: cx.id(),
         dial: Dial::default(),
+        language: seed.language,
         month_cap_micro_usd: base::MicroUsd(cx.limits.owner_month_micro_usd),
         created_at: now,
     };
@@ -92,21 +96,52 @@ pub struct Paired {
 
 /// Adds a device of the user.
 pub fn add_device(cx: &Context, tx: &mut OwnerTx<'_, '_>, name: &str) -> Result<Paired> {
+    add(cx, tx, name, PrincipalKind::User, false)
+}
+
+/// Adds the device of the user that the server leaves to whoever runs the machine.
+pub fn add_operator(cx: &Context, tx: &mut OwnerTx<'_, '_>, name: &str) -> Result<Paired> {
+    add(cx, tx, name, PrincipalKind::User, true)
+}
+
+/// Adds a device of the supervisor: with the first one there is a supervisor (DEL-25).
+pub fn add_supervisor(cx: &Context, tx: &mut OwnerTx<'_, '_>, name: &str) -> Result<Paired> {
+    let (owner, kind) = (tx.owner(), PrincipalKind::Supervisor);
+    match store::owner::principal(tx, owner, kind) {
+        Ok(_) => {}
+        Err(StoreError::Missing(_)) => {
+            let (name, created_at) = ("supervisor".into(), tx.now());
+            let supervisor = Principal { id: cx.id(), owner, kind, name, created_at };
+            store::owner::add_principal(tx, &supervisor)?;
+        }
+        Err(error) => return Err(error),
+    }
+    add(cx, tx, name, kind, false)
+}
+
+fn add(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    name: &str,
+    kind: PrincipalKind,
+    operator: bool,
+) -> Result<Paired> {
     let bytes: [u8; 32] = cx.ids.bytes();
     let text = bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let token = Secret::new(&text).map_err(|e| StoreError::Corrupt(e.to_string()))?;
     let owner = tx.owner();
-    let user = store::owner::principal(tx, owner, PrincipalKind::User)?;
+    let principal = store::owner::principal(tx, owner, kind)?.id;
     let id: DeviceId = cx.id();
     let (kind, trust) = (SourceKind::Device, Trust::User);
     let source = Source::new(cx.id(), owner, kind, id.to_string(), trust, tx.now());
     let device = Device {
         id,
         owner,
-        principal: user.id,
+        principal,
         source: source.id,
         name: name.chars().take(60).collect(),
         token_digest: Digest::of(text.as_bytes()),
+        operator,
         created_at: tx.now(),
         revoked_at: None,
     };
@@ -129,15 +164,20 @@ pub struct Offer {
     pub expires_at: Timestamp,
 }
 
-/// Puts up a new one-time code, 40 random bits, usable once and for a quarter hour, in place of all
-/// that were not used.
+/// Puts up a new one-time code for a device of the user, 40 random bits, usable once and for a quarter hour,
+/// in place of all that were not used.
 pub fn offer_code(cx: &Context, tx: &mut OwnerTx<'_, '_>) -> Result<Offer> {
+    offer(cx, tx, PrincipalKind::User)
+}
+
+/// The same for a device of that kind of principal.
+pub(crate) fn offer(cx: &Context, tx: &mut OwnerTx<'_, '_>, kind: PrincipalKind) -> Result<Offer> {
     let bytes: [u8; 8] = cx.ids.bytes();
     let letters: Vec<char> =
         bytes.iter().map(|b| char::from(ALPHABET[usize::from(b % 32)])).collect();
     let code: String = format!("{}-{}", join(&letters[..4]), join(&letters[4..]));
     let expires_at = tx.now().plus_ms(CODE_LASTS_MS);
-    store::device::offer_code(tx, Digest::of(code.as_bytes()), expires_at)?;
+    store::device::offer_code(tx, Digest::of(code.as_bytes()), kind, expires_at)?;
     Ok(Offer { code, expires_at })
 }
 
@@ -154,7 +194,8 @@ pub fn redeem(
 ) -> Result<Option<Paired>> {
     let digest = Digest::of(code.trim().to_ascii_uppercase().as_bytes());
     match store::device::redeem_code(tx, digest)? {
-        true => add_device(cx, tx, name).map(Some),
-        false => Ok(None),
+        Some(PrincipalKind::Supervisor) => add_supervisor(cx, tx, name).map(Some),
+        Some(PrincipalKind::User) => add_device(cx, tx, name).map(Some),
+        Some(PrincipalKind::Policy) | None => Ok(None),
     }
 }

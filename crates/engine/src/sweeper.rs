@@ -2,9 +2,9 @@
 
 use base::{Id as _, SessionId, Timestamp};
 use domain::Custody;
-use domain::schedule::{local_words, zone};
+use domain::schedule::zone;
 use domain::state::Alarm;
-use domain::words::Notice;
+use domain::words::{self, Notice};
 use store::session::Lease;
 use store::{OwnerTx, Result, StoreError};
 
@@ -163,7 +163,7 @@ pub fn ring(cx: &Context, tx: &mut OwnerTx<'_, '_>) -> Result<()> {
                 let of = store::owner::locked(tx)?;
                 let zone = zone(&of.zone).map_err(|e| StoreError::Corrupt(e.to_string()))?;
                 let what = format!("{} {}", custody.table.replace('_', " "), custody.state);
-                let since = local_words(&zone, since);
+                let since = words::at(of.language(), &zone, since);
                 let notice = match custody.table {
                     "hold" => Notice::Held { since: &since },
                     _ => Notice::Stuck { what: &what, since: &since },

@@ -83,7 +83,7 @@ pub fn plan(cx: &Context, call: &ToolCall) -> Plan {
         Err(mistake) => Plan::Answer(mistake.to_string()),
         Ok(Intent::ToolSchema { name }) => match agent::schema_of(&name) {
             Some(schema) => Plan::Answer(schema),
-            None if cx.world.tools().contains(&name) => Plan::Schema(name),
+            None if is_offered(cx, &name) => Plan::Schema(name),
             None => Plan::Answer(cx.world.needs(&name, &Map::new()).err().unwrap_or_default()),
         },
         Ok(Intent::CallTool { name, arguments, why }) => {
@@ -93,11 +93,27 @@ pub fn plan(cx: &Context, call: &ToolCall) -> Plan {
                 None => {}
             }
             match cx.world.needs(&name, &arguments) {
-                Err(refusal) => Plan::Answer(refusal),
+                Err(refusal) => released(cx, &name, arguments, refusal),
                 Ok(needs) => Plan::Read(Wish { tool: name, arguments, needs, why }),
             }
         }
         Ok(intent) => Plan::Record(intent),
+    }
+}
+
+/// Whether a server may offer a tool: it has an entry, or is of a server that may offer more.
+fn is_offered(cx: &Context, name: &str) -> bool {
+    let tools = cx.world.tools();
+    let of = |name: &str| name.split_once('.').map(|(server, _)| format!("{server}.*"));
+    tools.iter().any(|tool| tool == name) || of(name).is_some_and(|of| tools.contains(&of))
+}
+
+/// What becomes of a read that may not be made as one: an action, if it is for what it reveals (P5).
+fn released(cx: &Context, tool: &str, arguments: Map<String, Value>, refusal: String) -> Plan {
+    match cx.world.revealed(tool, &arguments) {
+        Some(Ok(intended)) => Plan::Act(Box::new(intended), arguments),
+        Some(Err(refusal)) => Plan::Answer(refusal),
+        None => Plan::Answer(refusal),
     }
 }
 
@@ -111,9 +127,12 @@ pub async fn clear(cx: &Context, work: &Work, plan: Plan) -> Result<Plan> {
     let held = work.clone();
     cx.write(work.lease.owner, move |cx, tx| {
         store::session::hold(tx, held.lease, cx.limits.lease_ms)?;
-        Ok(match objects::refusal(cx, tx, &held, &wish)? {
+        if let Some(refusal) = objects::way_round(cx, tx, &wish.tool, &wish.needs)? {
+            return Ok(Plan::Answer(refusal));
+        }
+        Ok(match objects::refusal(tx, &held, &wish)? {
             None => Plan::Cleared(wish),
-            Some(refusal) => Plan::Answer(refusal),
+            Some(refusal) => released(cx, &wish.tool, wish.arguments, refusal),
         })
     })
     .await

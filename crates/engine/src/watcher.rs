@@ -132,7 +132,7 @@ pub fn listen(cx: &Context, tx: &mut OwnerTx<'_, '_>) -> Result<()> {
         let since = source.received_at.unwrap_or(source.created_at);
         let zone = domain::schedule::zone(&owner.zone)
             .map_err(|e| store::StoreError::Corrupt(e.to_string()))?;
-        let since = domain::schedule::local_words(&zone, since);
+        let since = domain::words::at(owner.language(), &zone, since);
         let notice = Notice::Silent { name: &source.name, since: &since };
         notice::fault(cx, tx, owner.main_session, &key, &notice)?;
     }

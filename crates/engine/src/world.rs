@@ -9,7 +9,7 @@ use base::{Clock, Timestamp};
 pub use connect::Needed as Need;
 pub use connect::source::{Item as Found, Look};
 pub use connect::{Acted, Intended, Issued};
-use domain::effect::{Observation, Sight, Spec};
+use domain::effect::{Content, Observation, Sight, Spec};
 use serde_json::{Map, Value};
 use store::Permit;
 pub use store::run::Level;
@@ -62,7 +62,8 @@ pub enum Health {
 
 /// Connectors and polled sources as the stages see them.
 pub trait World: Send + Sync {
-    /// The full names of all tools, from the manifests alone.
+    /// The full names of all tools, from the manifests alone; `SERVER.*` stands for what a server offers
+    /// without an entry.
     fn tools(&self) -> Vec<String>;
     /// What a read needs, or why a turn cannot make this call: it has an effect, or does not exist.
     fn needs(&self, tool: &str, arguments: &Map<String, Value>) -> Result<Vec<Need>, String>;
@@ -82,7 +83,20 @@ pub trait World: Send + Sync {
     ) -> Option<Result<Intended, String>> {
         None
     }
-    /// What the manifest says now of a tool with an effect.
+    /// What a call of a tool that reads would be as an action, because of what it reveals; `None`: it reveals
+    /// nothing, or is no such tool.
+    fn revealed(
+        &self,
+        _tool: &str,
+        _arguments: &Map<String, Value>,
+    ) -> Option<Result<Intended, String>> {
+        None
+    }
+    /// Whether the manifest still says of a tool what it said when this was frozen.
+    fn stands(&self, content: &Content) -> bool {
+        self.spec(&content.operation).is_some_and(|spec| spec.entry == content.entry)
+    }
+    /// What the manifest says now of a tool with an effect; `None` also where it has no entry.
     fn spec(&self, _tool: &str) -> Option<Spec> {
         None
     }
@@ -98,7 +112,8 @@ pub trait World: Send + Sync {
         _limit: Duration,
     ) -> Slow<'a, Acted> {
         let seen = Observation::NotSent(format!("there is no {}", permit.tool()));
-        Box::pin(async move { Acted { seen, answer: String::new(), issued: Vec::new() } })
+        let (answer, issued) = (String::new(), Vec::new());
+        Box::pin(async move { Acted { seen, answer, issued, refused_key: None } })
     }
     /// Looks up what became of an operation.
     fn find<'a>(&'a self, tool: &'a str, _operation: &'a str, _limit: Duration) -> Slow<'a, Sight> {
@@ -124,7 +139,8 @@ pub struct Outside {
 
 impl World for Outside {
     fn tools(&self) -> Vec<String> {
-        self.connectors.tools().iter().map(|entry| entry.name.clone()).collect()
+        let others = self.connectors.servers().map(|server| format!("{server}.*"));
+        self.connectors.tools().iter().map(|entry| entry.name.clone()).chain(others).collect()
     }
 
     fn needs(&self, tool: &str, arguments: &Map<String, Value>) -> Result<Vec<Need>, String> {
@@ -150,6 +166,9 @@ impl World for Outside {
                     "{}: {}\nArguments: {}",
                     schema.name, schema.description, schema.parameters
                 ),
+                Err(error @ connect::ConnectError::UnknownTool { .. }) => {
+                    self.needs(tool, &Map::new()).err().unwrap_or_else(|| error.to_string())
+                }
                 Err(error) => error.to_string(),
             }
         })
@@ -202,6 +221,19 @@ impl World for Outside {
     ) -> Option<Result<Intended, String>> {
         let intended = self.connectors.intended(tool, arguments)?;
         Some(intended.map_err(|refusal| refusal.to_string()))
+    }
+
+    fn revealed(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Option<Result<Intended, String>> {
+        let intended = self.connectors.revealed(tool, arguments)?;
+        Some(intended.map_err(|refusal| refusal.to_string()))
+    }
+
+    fn stands(&self, content: &Content) -> bool {
+        self.connectors.stands(&content.operation, content.effect, content.entry)
     }
 
     fn spec(&self, tool: &str) -> Option<Spec> {

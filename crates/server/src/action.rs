@@ -14,6 +14,7 @@ pub async fn dispatch(
 ) -> Result<(), ClientError> {
     match command {
         ActionCommand::List(args) => actions::list(client, args.last, args.open, screen).await,
+        ActionCommand::Log(_) => actions::log(client, screen).await,
         ActionCommand::Show(args) => actions::show(client, &args.action.to_string(), screen).await,
         ActionCommand::Approve(args) => {
             let answer = answer(args.yes);

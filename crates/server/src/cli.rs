@@ -1,6 +1,7 @@
 //! The command line: every word, option and help text. What the words do is in `main` and `client`.
 
 mod action;
+mod rule;
 mod world;
 
 use std::net::SocketAddr;
@@ -9,8 +10,10 @@ use std::path::PathBuf;
 use base::{DeviceId, DutyId, EventId, MicroUsd, ProposalId};
 use clap::{Args, Parser, Subcommand};
 use domain::event::Dial;
+use domain::words::Language;
 
 pub use action::ActionCommand;
+pub use rule::{AddArgs as RuleAddArgs, EndArgs as RuleEndArgs, RuleCommand};
 pub use world::{
     AuditCommand, HoldCommand, NewSourceArgs, SourceCommand, SourceKind, Turn, WorldCommand,
 };
@@ -149,7 +152,7 @@ pub enum PersonCommand {
     #[command(after_help = "Without CODE it prints a link and a code that work once, for 15 \
 minutes. With CODE it pairs this command line; on the machine that serves that is not needed: the \
 token is in the data folder.\n\nExample:\n  adjutant pair\n  \
-adjutant pair ABCD-EFGH --name laptop")]
+adjutant pair ABCD-EFGH --name laptop\n  adjutant pair --supervisor")]
     Pair(PairArgs),
     /// List the devices that may speak for you
     #[command(after_help = "Example:\n  adjutant devices --json")]
@@ -157,10 +160,18 @@ adjutant pair ABCD-EFGH --name laptop")]
     /// End a device's access at once
     #[command(after_help = "Example:\n  adjutant revoke 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
     Revoke(RevokeArgs),
-    /// Show or change your name, time zone, the month's cap and the dial
+    /// Show or change your name, time zone, the month's cap, the dial and the language
     #[command(after_help = "Without options it shows them.\n\nExample:\n  adjutant set\n  \
 adjutant set --zone Asia/Hong_Kong --cap-usd 30")]
     Set(SetArgs),
+    /// What a supervisor asks of what is done outside
+    #[command(after_help = "Example:\n  adjutant rule list\n  \
+adjutant rule add 'hotel.*' supervisor --above 500.00 --currency HKD")]
+    Rule {
+        /// What to do.
+        #[command(subcommand)]
+        command: RuleCommand,
+    },
 }
 
 impl PersonCommand {
@@ -174,6 +185,7 @@ impl PersonCommand {
             PersonCommand::Devices(json) => json.at_once(),
             PersonCommand::Revoke(args) => args.json.within(args.repeat.wait),
             PersonCommand::Set(args) => args.json.within(args.repeat.wait),
+            PersonCommand::Rule { command } => command.manner(),
         }
     }
 }
@@ -229,6 +241,9 @@ pub struct RepeatArgs {
 pub struct SendArgs {
     /// The message; - reads it from standard input
     pub text: String,
+    /// Id of a card, of an action or a proposal, that it asks about; the card stays undecided
+    #[arg(long, value_name = "ID")]
+    pub about: Option<EventId>,
     /// How it is repeated.
     #[command(flatten)]
     pub repeat: RepeatArgs,
@@ -323,6 +338,9 @@ pub struct SetArgs {
     /// How far the agent goes by itself where no duty asks for it: off, observe or auto
     #[arg(long, value_parser = dial)]
     pub dial: Option<Dial>,
+    /// In which language the server speaks to you: en or zh
+    #[arg(long, value_parser = language)]
+    pub language: Option<Language>,
     /// How it is repeated.
     #[command(flatten)]
     pub repeat: RepeatArgs,
@@ -338,6 +356,10 @@ fn dollars(text: &str) -> Result<MicroUsd, String> {
 
 fn dial(text: &str) -> Result<Dial, String> {
     Dial::parse(text).ok_or_else(|| "write off, observe or auto".to_owned())
+}
+
+fn language(text: &str) -> Result<Language, String> {
+    Language::parse(text).ok_or_else(|| "write en or zh".to_owned())
 }
 
 /// Arguments of `confirm`.
@@ -413,6 +435,9 @@ pub struct PairArgs {
     /// How this device is called in the list of devices
     #[arg(long, default_value = "command line", requires = "code")]
     pub name: String,
+    /// The new code is for a supervisor's device: for whoever runs the machine, with the server's own token
+    #[arg(long, conflicts_with = "code")]
+    pub supervisor: bool,
     /// Output.
     #[command(flatten)]
     pub json: Json,
@@ -500,6 +525,7 @@ mod tests {
             "action",
             "action list",
             "action show",
+            "action log",
             "action approve",
             "action deny",
             "action withdraw",

@@ -13,6 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use base::{Limits, MicroUsd, Secret};
+use domain::words::Language;
 use model::OutputField;
 use section::{KEYS, Section, join};
 use serde::Serialize;
@@ -119,6 +120,8 @@ pub struct OwnerSeed {
     pub name: Option<String>,
     /// IANA time zone, such as `Asia/Hong_Kong`.
     pub zone: Option<String>,
+    /// In which language the server speaks to them.
+    pub language: Option<Language>,
 }
 
 /// How a log line is written.
@@ -364,7 +367,11 @@ fn parse(
         fetch_allow: reach::allowed(&below("fetch")?)?,
         mcp: mcp::servers(&top, folder, &known, home.as_deref())?,
         limits: limits(&below("limits")?, top.table("limits")?)?,
-        owner: OwnerSeed { name: owner.text("name")?, zone: zone(&owner)? },
+        owner: OwnerSeed {
+            name: owner.text("name")?,
+            zone: zone(&owner)?,
+            language: language(&owner)?,
+        },
         log: log(&top)?,
         log_format: match top.text("log_format")?.as_deref() {
             None | Some("text") => LogFormat::Text,
@@ -556,6 +563,13 @@ fn zone(owner: &Section<'_>) -> Result<Option<String>, Problem> {
         }
         Some(_) | None => Ok(zone),
     }
+}
+
+fn language(owner: &Section<'_>) -> Result<Option<Language>, Problem> {
+    let Some(word) = owner.text("language")? else { return Ok(None) };
+    let unknown =
+        || owner.bad("language", &format!("\"{word}\" is no language here; write en or zh"));
+    Language::parse(&word).map(Some).ok_or_else(unknown)
 }
 
 fn log(top: &Section<'_>) -> Result<String, Problem> {

@@ -411,7 +411,7 @@ fn program(name: &str, path: &Path, args: &[String], env: Env<'_>) -> Result<Str
 }
 
 /// Every tool server: its program and its manifest, and then whether it starts and offers what the
-/// manifest names. One without a manifest is never started, since nothing of it may be called.
+/// manifest names. One without a manifest is not started: there is nothing to compare.
 async fn tool_servers(config: &Config, env: Env<'_>) -> Vec<Check> {
     let (mut checks, mut sound) = (Vec::new(), Vec::new());
     for server in &config.mcp {

@@ -178,7 +178,8 @@ async fn dispatch_talk(
     match command {
         TalkCommand::Send(args) => {
             let text = if args.text == "-" { standard_input(config)? } else { args.text };
-            client::send(client, &text, repeat(args.repeat), screen).await
+            let about = args.about.map(|id| id.to_string());
+            client::send(client, &text, about.as_deref(), repeat(args.repeat), screen).await
         }
         TalkCommand::Tail(args) => {
             let options =
@@ -218,17 +219,18 @@ async fn dispatch_person(
             Some(code) => {
                 client::pair(client, &code, &args.name, &config.token_file(), screen).await
             }
-            None => client::offer_code(client, screen).await,
+            None => client::offer_code(client, args.supervisor, screen).await,
         },
         PersonCommand::Devices(_) => client::devices(client, screen).await,
         PersonCommand::Revoke(args) => {
             client::revoke(client, &args.device.to_string(), repeat(args.repeat), screen).await
         }
         PersonCommand::Set(args) => {
-            let cli::SetArgs { name, zone, cap_usd: cap, dial, repeat: again, .. } = args;
-            let wish = Wish { name, zone, cap, dial };
+            let cli::SetArgs { name, zone, cap_usd: cap, dial, language, repeat: again, .. } = args;
+            let wish = Wish { name, zone, cap, dial, language };
             client::set(client, wish, repeat(again), screen).await
         }
+        PersonCommand::Rule { command } => client::rules::dispatch(command, client, screen).await,
     }
 }
 

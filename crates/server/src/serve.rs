@@ -55,6 +55,7 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
     let seed = Seed {
         name: config.owner.name.clone().unwrap_or_else(|| "you".into()),
         zone: config.owner.zone.clone().unwrap_or_else(|| "UTC".into()),
+        language: config.owner.language,
     };
     let owner = engine::setup::owner(&cx, seed).await?;
     sweep(&cx, &secrets, &config).await?;
@@ -290,13 +291,19 @@ async fn welcome(
     owner: base::OwnerId,
     listen: SocketAddr,
 ) -> anyhow::Result<()> {
-    let devices = cx.store.read(move |tx| store::device::all(tx, owner)).await?;
+    let read = move |tx: &mut store::Tx<'_>| {
+        let user = store::owner::principal(tx, owner, store::owner::PrincipalKind::User)?.id;
+        let mut devices = store::device::all(tx, owner)?;
+        devices.retain(|device| device.principal == user);
+        Ok(devices)
+    };
+    let devices = cx.store.read(read).await?;
     let file = config.token_file();
     // Whoever can write here may speak for the owner: a token that is lost, or was revoked because it
     // had become known, is replaced by another one.
     if !is_known(&devices, &file) {
         let paired =
-            cx.write(owner, |cx, tx| engine::setup::add_device(cx, tx, COMMAND_LINE)).await?;
+            cx.write(owner, |cx, tx| engine::setup::add_operator(cx, tx, COMMAND_LINE)).await?;
         write_private(&file, paired.token.expose()).map_err(|error| data_folder(&error, &file))?;
     }
     let mut out = std::io::stdout().lock();

@@ -255,7 +255,7 @@ impl Target {
             hints: amounts.flatten().collect(),
             specs,
             start,
-            reach_words: reach.words(&zone),
+            reach_words: reach.words(&zone, domain::words::Language::En),
             reach,
             rows,
             astray: false,

@@ -314,7 +314,8 @@ impl<'s> Sim<'s> {
     fn set_up(&mut self) -> Result<(), Crash> {
         self.open().map_err(Crash::Failed)?;
         let cx = self.cx();
-        let seed = setup::Seed { name: "Ann".into(), zone: "Asia/Hong_Kong".into() };
+        let seed =
+            setup::Seed { name: "Ann".into(), zone: "Asia/Hong_Kong".into(), language: None };
         let owner = self.outcome("set-up", now(setup::owner(&cx, seed)))?;
         self.owner = owner.id;
         let paired = now(cx.write(owner.id, |cx, tx| setup::add_device(cx, tx, "phone")));

@@ -176,6 +176,7 @@ impl World for SimWorld {
                     seen: Observation::NotSent("there is no vendor".into()),
                     answer: String::new(),
                     issued: Vec::new(),
+                    refused_key: None,
                 },
             }
         })

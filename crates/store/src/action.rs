@@ -163,6 +163,8 @@ statements! { "action":
     BY_ID = hot select Action, "WHERE id = $1";
     BY_CALL = hot select Action, "WHERE run = $1 AND call_id = $2";
     OF_OWNER = hot select Action, "WHERE owner = $1 ORDER BY created_at DESC, id DESC LIMIT $2";
+    BESIDES = select Action, "WHERE owner = $1 AND EXISTS (SELECT 1 FROM approval p
+        WHERE p.action = action.id AND p.kind = 'supervisor') ORDER BY created_at DESC, id DESC LIMIT $2";
     OF_DUTY = hot select Action, "WHERE duty = $1 ORDER BY created_at DESC, id DESC LIMIT $2";
     DUE = hot "SELECT owner, id FROM action WHERE state = $1 AND due_at <= $2
         AND (state <> 'blocked' OR not_before IS NULL) ORDER BY due_at, id LIMIT $3";
@@ -181,6 +183,8 @@ statements! { "action":
         contradicted = $13, escalated_at = $14, moved_at = $15 WHERE id = $1 AND state = $16
         AND ($17 OR draws_on IS NOT DISTINCT FROM $5)";
     WAKE = "UPDATE action SET due_at = $2 WHERE owner = $1 AND state = 'authorized'";
+    WAKE_ALL = "UPDATE action SET due_at = $2
+        WHERE owner = $1 AND state IN ('awaiting_approval', 'authorized')";
     OPEN = hot select Action, "WHERE session = $1 AND state IN ('proposed', 'awaiting_approval',
         'authorized', 'admitted', 'dispatched', 'unknown') ORDER BY created_at, id";
     ASKING = "SELECT COUNT(*) FROM action WHERE state = 'awaiting_approval'";
@@ -215,6 +219,11 @@ pub fn by_receipt(tx: &mut Tx<'_>, session: SessionId, receipt: &str) -> Result<
 /// An owner's actions, newest first.
 pub fn all(tx: &mut Tx<'_>, owner: OwnerId, limit: i64) -> Result<Vec<Action>> {
     tx.all(&OF_OWNER, params![owner, limit])
+}
+
+/// An owner's actions that ever asked for a supervisor's approval, newest first.
+pub fn besides(tx: &mut Tx<'_>, owner: OwnerId, limit: i64) -> Result<Vec<Action>> {
+    tx.all(&BESIDES, params![owner, limit])
 }
 
 /// A duty's actions, newest first.
@@ -344,4 +353,10 @@ pub const fn share(state: ActionState) -> Share {
 pub fn wake(tx: &mut OwnerTx<'_, '_>) -> Result<()> {
     let (owner, now) = (tx.owner(), tx.now());
     tx.run(&WAKE, params![owner, now]).map(|_| ())
+}
+
+/// The same, and review looks at all that wait for a person: what is asked of them has changed.
+pub fn wake_all(tx: &mut OwnerTx<'_, '_>) -> Result<()> {
+    let (owner, now) = (tx.owner(), tx.now());
+    tx.run(&WAKE_ALL, params![owner, now]).map(|_| ())
 }

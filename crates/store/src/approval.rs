@@ -1,12 +1,16 @@
 //! Approvals: who released an action, what exactly, in which scope and until when (ADM-10, ADM-11).
 
+use std::collections::BTreeMap;
+
 use base::{
-    ActionId, ApprovalId, DeviceId, Digest, GrantId, OwnerId, PrincipalId, TaskVersionId, Timestamp,
+    ActionId, ApprovalId, DeviceId, Digest, GrantId, OwnerId, PrincipalId, SessionId,
+    TaskVersionId, Timestamp,
 };
 use domain::state::ApprovalState;
 
 use crate::action::Action;
 use crate::error::{Result, StoreError};
+use crate::owner::PrincipalKind;
 use crate::sql::statements;
 use crate::tx::{OwnerTx, Tx};
 use crate::value::{params, record};
@@ -20,6 +24,8 @@ record! {
         pub owner: OwnerId,
         /// Of which action, and of no other (ADM-13).
         pub action: ActionId,
+        /// Who is asked, or released it: the supervisor's stands besides one of the others.
+        pub kind: PrincipalKind,
         /// Of exactly this content.
         pub digest: Digest,
         /// In this version.
@@ -48,10 +54,11 @@ record! {
 }
 
 impl Approval {
-    /// The question to a person: exactly this content, in this version, until then.
+    /// The question to whom it names: exactly this content, in this version, until then.
     pub fn request(
         id: ApprovalId,
         action: &Action,
+        kind: PrincipalKind,
         template: &str,
         until_at: Timestamp,
         now: Timestamp,
@@ -60,6 +67,7 @@ impl Approval {
             id,
             owner: action.owner,
             action: action.id,
+            kind,
             digest: action.digest,
             task_version: action.task_version,
             until_at,
@@ -85,18 +93,15 @@ impl Approval {
 statements! { "approval":
     INSERT = hot insert Approval, "";
     BY_ID = hot select Approval, "WHERE id = $1";
-    OF_ACTION = hot select Approval, "WHERE action = $1 ORDER BY created_at, id";
+    OF_ACTION = hot select Approval,
+        "WHERE action = $1 ORDER BY created_at, kind = 'supervisor', id";
     MOVE = hot "UPDATE approval SET state = $2, decided_by = COALESCE($3, decided_by),
         device = COALESCE($4, device), reason = COALESCE($5, reason), moved_at = $6,
+        template = COALESCE($9, template),
         decided_at = CASE WHEN $8 THEN $6 ELSE decided_at END WHERE id = $1 AND state = $7";
-    LOG = "SELECT a.tool, COUNT(*),
-          CAST(SUM(CASE WHEN p.state IN ('granted', 'consumed', 'voided') THEN 1 ELSE 0 END) AS BIGINT),
-          CAST(SUM(CASE WHEN p.state = 'denied' THEN 1 ELSE 0 END) AS BIGINT),
-          CAST(SUM(CASE WHEN p.state = 'expired' THEN 1 ELSE 0 END) AS BIGINT),
-          CAST(SUM(CASE WHEN p.state IN ('requested', 'cancelled') THEN 1 ELSE 0 END) AS BIGINT),
-          CAST(COALESCE(SUM(p.decided_at - p.created_at), 0) AS BIGINT)
+    LOG = "SELECT a.tool, p.state, p.created_at, p.decided_at, a.session, p.digest
         FROM approval p JOIN action a ON a.id = p.action
-        WHERE p.owner = $1 AND p.rests_on IS NULL GROUP BY a.tool ORDER BY a.tool";
+        WHERE p.owner = $1 AND p.kind = 'user' ORDER BY p.created_at DESC, p.id DESC LIMIT $2";
 }
 
 /// Adds a request, or what the policy released.
@@ -112,9 +117,16 @@ pub fn get(tx: &mut Tx<'_>, id: ApprovalId) -> Result<Approval> {
     tx.one(&BY_ID, params![id])?.ok_or(StoreError::Missing("approval"))
 }
 
-/// All of an action, oldest first.
+/// All of an action, oldest first; of two at once the supervisor's last.
 pub fn of_action(tx: &mut Tx<'_>, action: ActionId) -> Result<Vec<Approval>> {
     tx.all(&OF_ACTION, params![action])
+}
+
+/// The supervisor's newest approval of an action, or the request for it: the one that counts.
+pub fn besides(tx: &mut Tx<'_>, action: ActionId) -> Result<Option<Approval>> {
+    let mut all = of_action(tx, action)?;
+    all.retain(|approval| approval.kind == PrincipalKind::Supervisor);
+    Ok(all.pop())
 }
 
 /// What a person's tap adds to an approval.
@@ -126,6 +138,8 @@ pub struct Tap {
     pub device: Option<DeviceId>,
     /// Why not.
     pub reason: Option<String>,
+    /// The card's template and version, and the language, in which it was decided.
+    pub template: Option<String>,
 }
 
 /// Moves an approval on; `false` if it no longer stands where the caller saw it.
@@ -142,7 +156,8 @@ pub fn advance(
     let now = tx.now();
     let by = tap.by;
     let decides = matches!(to, ApprovalState::Granted | ApprovalState::Denied);
-    let of = params![approval.id, to, by, tap.device, tap.reason, now, approval.state, decides];
+    let was = approval.state;
+    let of = params![approval.id, to, by, tap.device, tap.reason, now, was, decides, tap.template];
     let moved = tx.run(&MOVE, of)? == 1;
     if moved {
         tx.changed(approval.id);
@@ -151,8 +166,8 @@ pub fn advance(
     Ok(moved)
 }
 
-/// How a person decided on the cards of one tool.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+/// How a person decided on the cards of one tool (UX rule 24).
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Decisions {
     /// The tool: the class of the card.
     pub tool: String,
@@ -160,30 +175,55 @@ pub struct Decisions {
     pub shown: i64,
     /// Released.
     pub approved: i64,
+    /// Of those that were not released: asked again within an hour, with other content.
+    pub edited: i64,
     /// Refused.
     pub refused: i64,
     /// Nobody decided in time.
     pub expired: i64,
     /// Still open, or no longer wanted.
     pub open: i64,
-    /// Seconds from the card to the decision, on average over those that were decided.
-    pub seconds: i64,
+    /// Seconds from the card to the decision, the median of those that were decided.
+    pub median_seconds: Option<i64>,
 }
 
-/// What the cards of each tool came to: a person who releases everything within a second no longer reads.
+/// Cards that are looked at: the newest.
+const LOG_MAX: i64 = 5_000;
+/// What is asked again so soon, in the same lane, is the same wish in another form.
+const EDITED_MS: u64 = 3_600_000;
+
+/// What the newest cards of each tool came to: a person who releases everything within a second no longer
+/// reads.
 pub fn decisions(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Vec<Decisions>> {
-    let read = |row: &crate::value::Row| -> Result<Decisions> {
-        let (approved, refused): (i64, i64) = (row.get(2)?, row.get(3)?);
-        let micros: i64 = row.get(6)?;
-        Ok(Decisions {
-            tool: row.get(0)?,
-            shown: row.get(1)?,
-            approved,
-            refused,
-            expired: row.get(4)?,
-            open: row.get(5)?,
-            seconds: micros / 1_000_000 / (approved + refused).max(1),
-        })
+    let mut log: BTreeMap<String, (Decisions, Vec<i64>)> = BTreeMap::new();
+    // Newest first, so that the last card seen of a tool and lane is the one that followed.
+    let mut next: BTreeMap<(String, SessionId), (Timestamp, Digest)> = BTreeMap::new();
+    for row in tx.rows(&LOG, params![owner, LOG_MAX])? {
+        let (tool, state): (String, ApprovalState) = (row.get(0)?, row.get(1)?);
+        let (shown_at, digest): (Timestamp, Digest) = (row.get(2)?, row.get(5)?);
+        let (one, seconds) = log.entry(tool.clone()).or_default();
+        one.shown += 1;
+        match state {
+            ApprovalState::Granted | ApprovalState::Consumed | ApprovalState::Voided => {
+                one.approved += 1;
+            }
+            ApprovalState::Denied => one.refused += 1,
+            ApprovalState::Expired => one.expired += 1,
+            ApprovalState::Requested | ApprovalState::Cancelled => one.open += 1,
+        }
+        if let Some(decided_at) = row.get::<Option<Timestamp>>(3)? {
+            seconds.push(i64::try_from(decided_at.since(shown_at).as_secs()).unwrap_or(i64::MAX));
+        }
+        let followed = next.insert((tool, row.get(4)?), (shown_at, digest));
+        let edited = matches!(state, ApprovalState::Denied | ApprovalState::Cancelled)
+            && followed
+                .is_some_and(|(at, other)| other != digest && at <= shown_at.plus_ms(EDITED_MS));
+        one.edited += i64::from(edited);
+    }
+    let whole = |(tool, (mut one, mut seconds)): (String, (Decisions, Vec<i64>))| {
+        seconds.sort_unstable();
+        one.median_seconds = seconds.get(seconds.len() / 2).copied();
+        Decisions { tool, ..one }
     };
-    tx.rows(&LOG, params![owner])?.iter().map(read).collect()
+    Ok(log.into_iter().map(whole).collect())
 }

@@ -4,6 +4,7 @@ use base::{DeviceId, Digest, OwnerId, PrincipalId, SourceId, Timestamp};
 use uuid::Uuid;
 
 use crate::error::{Result, StoreError};
+use crate::owner::PrincipalKind;
 use crate::sql::statements;
 use crate::tx::{OwnerTx, Tx};
 use crate::value::{params, record};
@@ -23,6 +24,8 @@ record! {
         pub name: String,
         /// SHA-256 of its token; the token itself is nowhere.
         pub token_digest: Digest,
+        /// Whether the server made it for whoever runs the machine.
+        pub operator: bool,
         /// When it was paired.
         pub created_at: Timestamp,
         /// When it was revoked.
@@ -44,13 +47,14 @@ statements! { "device":
     BY_TOKEN = hot select Device, "WHERE token_digest = $1 AND revoked_at IS NULL";
     BY_ID = select Device, "WHERE id = $1 AND owner = $2";
     REVOKE = "UPDATE device SET revoked_at = $3 WHERE id = $1 AND owner = $2 AND revoked_at IS NULL";
-    OFFER = "INSERT INTO pairing (code_digest, owner, expires_at) VALUES ($1, $2, $3)
+    OFFER = "INSERT INTO pairing (code_digest, owner, expires_at, kind) VALUES ($1, $2, $3, $4)
         ON CONFLICT DO NOTHING";
     REDEEM = "UPDATE pairing SET used_at = $3
-        WHERE code_digest = $1 AND owner = $2 AND used_at IS NULL AND expires_at > $3";
+        WHERE code_digest = $1 AND owner = $2 AND used_at IS NULL AND expires_at > $3
+        RETURNING kind";
     OFFERED_TO = "SELECT owner FROM pairing WHERE code_digest = $1";
     CODES = "SELECT COUNT(*) FROM pairing WHERE owner = $1 AND used_at IS NULL AND expires_at > $2";
-    FORGET_CODES = "DELETE FROM pairing WHERE owner = $1 AND used_at IS NULL";
+    FORGET_CODES = "DELETE FROM pairing WHERE owner = $1 AND used_at IS NULL AND kind = $2";
     DEVICES = select Device, "WHERE owner = $1 ORDER BY created_at, id";
     REQUEST = hot "SELECT digest, answer FROM request WHERE device = $1 AND id = $2";
     INSERT_REQUEST = hot "INSERT INTO request (device, id, owner, digest, answer, at)
@@ -91,15 +95,16 @@ pub fn revoke(tx: &mut OwnerTx<'_, '_>, id: DeviceId, by: Option<PrincipalId>) -
     Ok(revoked)
 }
 
-/// Puts up a one-time code in place of unused ones.
+/// Puts up a one-time code for a device of this kind of principal, in place of unused ones.
 pub fn offer_code(
     tx: &mut OwnerTx<'_, '_>,
     code_digest: Digest,
+    kind: PrincipalKind,
     expires_at: Timestamp,
 ) -> Result<()> {
     let owner = tx.owner();
-    tx.run(&FORGET_CODES, params![owner])?;
-    tx.run(&OFFER, params![code_digest, owner, expires_at])?;
+    tx.run(&FORGET_CODES, params![owner, kind])?;
+    tx.run(&OFFER, params![code_digest, owner, expires_at, kind])?;
     Ok(())
 }
 
@@ -108,10 +113,10 @@ pub fn code_owner(tx: &mut Tx<'_>, code_digest: Digest) -> Result<Option<OwnerId
     tx.row(&OFFERED_TO, params![code_digest])?.map(|row| row.get(0)).transpose()
 }
 
-/// Uses a code up. `false`: it was used before or is too old.
-pub fn redeem_code(tx: &mut OwnerTx<'_, '_>, code_digest: Digest) -> Result<bool> {
+/// Uses a code up: whose device it makes. `None`: it was used before or is too old.
+pub fn redeem_code(tx: &mut OwnerTx<'_, '_>, code_digest: Digest) -> Result<Option<PrincipalKind>> {
     let (owner, now) = (tx.owner(), tx.now());
-    Ok(tx.run(&REDEEM, params![code_digest, owner, now])? == 1)
+    tx.row(&REDEEM, params![code_digest, owner, now])?.map(|row| row.get(0)).transpose()
 }
 
 /// What a device asked before under this id.

@@ -68,6 +68,8 @@ record! {
         pub received_at: Timestamp,
         /// The owner's change number at that time; 0 for what was accepted without the owner's lock.
         pub seq: i64,
+        /// The card that the user asks about in it, as `action:<id>` or `proposal:<id>`.
+        pub about: Option<String>,
         /// What became of it; never empty once handled (EVT-10).
         pub disposition: Option<String>,
         /// When.
@@ -84,6 +86,7 @@ statements! { "event":
         ORDER BY received_at, id LIMIT 1";
     DISPOSE = hot "UPDATE event SET disposition = $2, handled_at = $3
         WHERE id = $1 AND disposition IS NULL";
+    ABOUT = "UPDATE event SET about = $2 WHERE id = $1";
     UNHANDLED = "SELECT COUNT(*) FROM event WHERE owner = $1 AND disposition IS NULL";
     INSERT_BODY = hot insert Body, "";
     BODY = hot select Body, "WHERE id = $1";
@@ -210,6 +213,12 @@ pub fn dispose(tx: &mut OwnerTx<'_, '_>, id: EventId, disposition: &str) -> Resu
     let now = tx.now();
     tx.run(&DISPOSE, params![id, disposition, now])?;
     tx.changed(id);
+    Ok(())
+}
+
+/// Notes the card that the user asks about in it.
+pub fn set_about(tx: &mut OwnerTx<'_, '_>, id: EventId, about: &str) -> Result<()> {
+    tx.run(&ABOUT, params![id, about])?;
     Ok(())
 }
 

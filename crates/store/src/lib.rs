@@ -34,6 +34,7 @@ pub mod object;
 pub mod owner;
 pub mod proactive;
 pub mod proposal;
+pub mod rule;
 pub mod run;
 pub mod schedule;
 pub mod session;
@@ -325,6 +326,7 @@ pub fn statements() -> Vec<&'static Sql> {
         event::ALL,
         fault::ALL,
         grant::ALL,
+        rule::ALL,
         hold::ALL,
         ledger::ALL,
         link::ALL,

@@ -81,24 +81,24 @@ statements! { "message":
         WHERE id = $1 AND state = 'queued'";
     DELIVER = hot "UPDATE message SET state = 'delivered', delivered_at = $2, delivered_to = $3, moved_at = $2
         WHERE id = $1 AND owner = $4 AND state = 'sending'";
-    CHAT = hot "SELECT e.seq, 'user', e.id, b.bytes, e.received_at, w.state, w.read_at, e.duty, NULL, e.late, NULL
+    CHAT = hot "SELECT e.seq, 'user', e.id, b.bytes, e.received_at, w.state, w.read_at, e.duty, NULL, e.late, NULL, e.about
         FROM event e JOIN body b ON b.id = e.body LEFT JOIN work_item w ON w.event = e.id
         WHERE e.owner = $1 AND e.kind = 'user_message' AND e.seq > $2
         ORDER BY e.seq LIMIT $3";
-    SAID = hot "SELECT m.seq, m.kind, m.id, b.bytes, m.created_at, m.state, NULL, m.duty, m.proposal, m.late, m.action
+    SAID = hot "SELECT m.seq, m.kind, m.id, b.bytes, m.created_at, m.state, NULL, m.duty, m.proposal, m.late, m.action, NULL
         FROM message m JOIN body b ON b.id = m.body
         WHERE m.owner = $1 AND m.seq > $2 ORDER BY m.seq LIMIT $3";
-    CHAT_BEFORE = hot "SELECT e.seq, 'user', e.id, b.bytes, e.received_at, w.state, w.read_at, e.duty, NULL, e.late, NULL
+    CHAT_BEFORE = hot "SELECT e.seq, 'user', e.id, b.bytes, e.received_at, w.state, w.read_at, e.duty, NULL, e.late, NULL, e.about
         FROM event e JOIN body b ON b.id = e.body LEFT JOIN work_item w ON w.event = e.id
         WHERE e.owner = $1 AND e.kind = 'user_message' AND e.seq < $2
         ORDER BY e.seq DESC LIMIT $3";
-    SAID_BEFORE = hot "SELECT m.seq, m.kind, m.id, b.bytes, m.created_at, m.state, NULL, m.duty, m.proposal, m.late, m.action
+    SAID_BEFORE = hot "SELECT m.seq, m.kind, m.id, b.bytes, m.created_at, m.state, NULL, m.duty, m.proposal, m.late, m.action, NULL
         FROM message m JOIN body b ON b.id = m.body
         WHERE m.owner = $1 AND m.seq < $2 ORDER BY m.seq DESC LIMIT $3";
-    ONE_EVENT = hot "SELECT e.seq, 'user', e.id, b.bytes, e.received_at, w.state, w.read_at, e.duty, NULL, e.late, NULL
+    ONE_EVENT = hot "SELECT e.seq, 'user', e.id, b.bytes, e.received_at, w.state, w.read_at, e.duty, NULL, e.late, NULL, e.about
         FROM event e JOIN body b ON b.id = e.body LEFT JOIN work_item w ON w.event = e.id
         WHERE e.id = $2 AND e.owner = $1 AND e.kind = 'user_message'";
-    ONE_MESSAGE = hot "SELECT m.seq, m.kind, m.id, b.bytes, m.created_at, m.state, NULL, m.duty, m.proposal, m.late, m.action
+    ONE_MESSAGE = hot "SELECT m.seq, m.kind, m.id, b.bytes, m.created_at, m.state, NULL, m.duty, m.proposal, m.late, m.action, NULL
         FROM message m JOIN body b ON b.id = m.body WHERE m.id = $2 AND m.owner = $1";
 }
 
@@ -176,6 +176,8 @@ pub struct Entry {
     pub action: Option<ActionId>,
     /// Whether it is late.
     pub late: bool,
+    /// The card that the person asks about, as `action:<id>` or `proposal:<id>`.
+    pub about: Option<String>,
 }
 
 fn entry(row: &Row) -> Result<Entry> {
@@ -199,6 +201,7 @@ fn entry(row: &Row) -> Result<Entry> {
         proposal: row.get(8)?,
         late: row.get(9)?,
         action: row.get(10)?,
+        about: row.get(11)?,
     })
 }
 

@@ -3,6 +3,7 @@
 use base::{Digest, Incarnation, MicroUsd, OwnerId, PrincipalId, SessionId, SourceId, Timestamp};
 
 use domain::event::Dial;
+use domain::words::Language;
 
 use crate::error::{Result, StoreError};
 use crate::sql::statements;
@@ -30,10 +31,19 @@ record! {
         pub timer_source: SourceId,
         /// How far the agent goes by itself where no duty asks for it.
         pub dial: Dial,
+        /// In which language the server speaks to them; `None`: nobody has said, and it is English.
+        pub language: Option<Language>,
         /// What its models may cost in a calendar month.
         pub month_cap_micro_usd: MicroUsd,
         /// When it was set up.
         pub created_at: Timestamp,
+    }
+}
+
+impl Owner {
+    /// The language in which the server speaks to them.
+    pub fn language(&self) -> Language {
+        self.language.unwrap_or_default()
     }
 }
 
@@ -81,8 +91,10 @@ statements! { "owner":
     EVERY = select Owner, "ORDER BY created_at, id";
     INSERT_PRINCIPAL = insert Principal, "";
     PRINCIPAL = hot select Principal, "WHERE owner = $1 AND kind = $2";
+    PRINCIPAL_BY_ID = hot select Principal, "WHERE id = $1";
     RENAME = "UPDATE owner SET name = $2, zone = $3 WHERE id = $1";
     DIAL = "UPDATE owner SET dial = $2 WHERE id = $1";
+    LANGUAGE = "UPDATE owner SET language = $2 WHERE id = $1";
     CAP = "UPDATE owner SET month_cap_micro_usd = $2 WHERE id = $1";
 }
 
@@ -125,9 +137,22 @@ pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Owner>> {
     tx.all(&EVERY, params![])
 }
 
-/// The owner's principal of a kind that exists once.
+/// The owner's principal of a kind. Each exists once; a supervisor only once there was a device for one.
 pub fn principal(tx: &mut Tx<'_>, owner: OwnerId, kind: PrincipalKind) -> Result<Principal> {
     tx.one(&PRINCIPAL, params![owner, kind])?.ok_or(StoreError::Missing("principal"))
+}
+
+/// Of which kind a principal is.
+pub fn kind(tx: &mut Tx<'_>, id: PrincipalId) -> Result<PrincipalKind> {
+    let found: Option<Principal> = tx.one(&PRINCIPAL_BY_ID, params![id])?;
+    found.map(|principal| principal.kind).ok_or(StoreError::Missing("principal"))
+}
+
+/// Adds a principal.
+pub fn add_principal(tx: &mut crate::OwnerTx<'_, '_>, principal: &Principal) -> Result<()> {
+    tx.insert(&INSERT_PRINCIPAL, principal)?;
+    tx.audit(None, principal.kind.word(), principal.id, None);
+    Ok(())
 }
 
 /// Changes name and zone.
@@ -142,6 +167,14 @@ pub fn rename(tx: &mut crate::OwnerTx<'_, '_>, name: &str, zone: &str) -> Result
 pub fn set_dial(tx: &mut crate::OwnerTx<'_, '_>, dial: Dial) -> Result<()> {
     let owner = tx.owner();
     tx.run(&DIAL, params![owner, dial])?;
+    tx.changed(owner);
+    Ok(())
+}
+
+/// Changes the language in which the server speaks to them.
+pub fn set_language(tx: &mut crate::OwnerTx<'_, '_>, language: Language) -> Result<()> {
+    let owner = tx.owner();
+    tx.run(&LANGUAGE, params![owner, language])?;
     tx.changed(owner);
     Ok(())
 }

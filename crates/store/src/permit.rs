@@ -1,6 +1,7 @@
 //! The right to cause one effect.
 
 use base::{ActionId, AttemptId, Digest, OwnerId, Timestamp};
+use domain::effect::Effect;
 use serde_json::{Map, Value};
 
 use crate::attempt::Registered;
@@ -67,6 +68,11 @@ impl Permit {
     /// The tool's full name.
     pub fn tool(&self) -> &str {
         &self.registered.tool
+    }
+
+    /// As what it was released.
+    pub fn effect(&self) -> Effect {
+        self.registered.content.effect
     }
 
     /// The manifest entry that was released.

@@ -176,6 +176,7 @@ id_columns!(
     SituationId,
     ProactiveId,
     GrantId,
+    RuleId,
     ActionId,
     ApprovalId,
     AttemptId,
@@ -219,6 +220,7 @@ states!(
     MessageState,
     FaultState,
     GrantState,
+    RuleState,
     ActionState,
     ApprovalState,
     AttemptState
@@ -233,11 +235,13 @@ word_columns! {
     domain::schedule::Missed: |w: &str| known(domain::schedule::Missed::parse(w), w);
     domain::event::Mode: |w: &str| known(domain::event::Mode::parse(w), w);
     domain::event::Dial: |w: &str| known(domain::event::Dial::parse(w), w);
+    domain::words::Language: |w: &str| known(domain::words::Language::parse(w), w);
     domain::event::How: |w: &str| known(domain::event::How::parse(w), w);
     domain::situation::Stands: |w: &str| known(domain::situation::Stands::parse(w), w);
     domain::situation::Part: |w: &str| known(domain::situation::Part::parse(w), w);
     domain::situation::Step: |w: &str| known(domain::situation::Step::parse(w), w);
     domain::effect::Effect: |w: &str| known(domain::effect::Effect::parse(w), w);
+    domain::effect::Demand: |w: &str| known(domain::effect::Demand::parse(w), w);
     domain::effect::Tier: |w: &str| known(domain::effect::Tier::parse(w), w);
     domain::hold::Verdict: |w: &str| known(domain::hold::Verdict::parse(w), w);
 }

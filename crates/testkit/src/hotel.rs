@@ -21,11 +21,13 @@ use serde_json::{Map, Value, json};
 pub use fault::{Fault, FaultRule, Faults, FaultsError, SETTLED_AFTER_MS};
 use offers::draw;
 use record::Due;
-pub use record::{Booking, Cancellation, Party, Quote, Request, Tool, Truth};
+pub use record::{Booking, Cancellation, Note, Party, Quote, Request, Tool, Truth};
 
 /// What the tools of the hotel vendor do to the world, as its user writes it.
 pub const HOTEL_MANIFEST: &str = include_str!("../manifests/hotel.toml");
 
+/// The tool that the vendor offers and [`HOTEL_MANIFEST`] says nothing of: it leaves a note at the desk.
+pub const UNDESCRIBED: &str = "leave_note";
 /// Calls that one vendor answers; after them it is too busy for any.
 const CALLS_MAX: usize = 200_000;
 /// How long the vendor knows an expired quote, so that it can say so, in milliseconds.
@@ -154,6 +156,8 @@ pub struct Hotel {
     /// What happens by itself later, the earliest first.
     due: Vec<Due>,
     log: Vec<Request>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<Note>,
     /// The last answer to an effect, which may come again.
     answered: Option<Repeated>,
     #[serde(skip)]
@@ -175,6 +179,7 @@ impl Hotel {
             cancellations: Vec::new(),
             due: Vec::new(),
             log: Vec::new(),
+            notes: Vec::new(),
             answered: None,
             repeated: None,
             faults: Faults::default(),
@@ -200,6 +205,11 @@ impl Hotel {
     /// Every request, in order, with what it truly did.
     pub fn requests(&self) -> &[Request] {
         &self.log
+    }
+
+    /// Every note that was left, in order.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
     }
 
     /// When the next thing happens by itself; `None` if nothing is under way.
@@ -230,6 +240,9 @@ impl Hotel {
     pub fn call(&mut self, now: Timestamp, tool: &str, arguments: &Map<String, Value>) -> Reply {
         self.settle(now);
         self.repeated = None;
+        if tool == UNDESCRIBED && self.notes.len() < CALLS_MAX {
+            return self.leave_note(now, arguments).unwrap_or_else(Refusal::reply);
+        }
         let Some(tool) = Tool::named(tool) else {
             let tools = Tool::ALL.map(Tool::as_str).join(", ");
             return Refusal::bad(format!("there is no tool `{tool}`; there are {tools}")).reply();
@@ -253,6 +266,16 @@ impl Hotel {
         let fault = call.fault;
         self.log.push(Request { call: call.number, at: now, tool, client_ref, fault, truth });
         reply
+    }
+
+    fn leave_note(
+        &mut self,
+        at: Timestamp,
+        arguments: &Map<String, Value>,
+    ) -> Result<Reply, Refusal> {
+        let text = offers::text(arguments, "text")?.to_owned();
+        self.notes.push(Note { at, text });
+        Ok(Reply::Answer { json: json!({ "left": self.notes.len() }), is_error: false })
     }
 
     /// Counts the call and draws what goes wrong with it.

@@ -11,6 +11,7 @@ use store::action::{Action, ActionObject, Origin};
 use store::approval::{Approval, Tap};
 use store::attempt::Attempt;
 use store::event::NewBody;
+use store::owner::PrincipalKind;
 use store::{OwnerTx, Permit, Result};
 
 use crate::stores::{Harness, block_on};
@@ -92,7 +93,7 @@ fn proposed(harness: &Harness, frozen: &Frozen) -> Action {
 
 fn granted(harness: &Harness, action: &Action) -> Approval {
     let (until, at) = (now(harness).plus_ms(SEND_MS), now(harness));
-    let request = Approval::request(harness.id(), action, "test", until, at);
+    let request = Approval::request(harness.id(), action, PrincipalKind::User, "test", until, at);
     Approval { device: Some(harness.id()), ..request.granted(harness.user) }
 }
 

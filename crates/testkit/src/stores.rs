@@ -200,6 +200,7 @@ impl Harness {
             main_session: self.main,
             timer_source: self.timer,
             dial: domain::event::Dial::Observe,
+            language: None,
             month_cap_micro_usd: MicroUsd(20_000_000),
             created_at: START,
         }

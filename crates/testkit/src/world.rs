@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use base::{Clock, Timestamp};
-use domain::effect::{Observation, Sight, Spec};
+use base::{Clock, Digest, Timestamp};
+use domain::effect::{Content, Effect, Observation, Sight, Spec};
 use engine::world::{Acted, Call, Health, Intended, Issued, Level, Look, Need, Read, Slow, World};
 use serde_json::{Map, Value};
 use store::Permit;
@@ -15,6 +15,8 @@ use store::Permit;
 pub struct FakeTool {
     /// Arguments that must be issued ids, with their kind.
     pub objects: Vec<(String, String)>,
+    /// Arguments that carry data out, if they are no issued ids.
+    pub reveals: Vec<String>,
     /// Answers, first to last; the last one stays.
     pub answers: Vec<String>,
     /// Ids that every answer issues, with their kind.
@@ -37,6 +39,7 @@ struct State {
     hosts: BTreeMap<String, String>,
     effects: BTreeMap<String, FakeEffect>,
     expiring: BTreeMap<String, Timestamp>,
+    refuses_key: Option<String>,
     sent: Vec<Sent>,
 }
 
@@ -60,6 +63,11 @@ pub struct Sent {
     pub operation: String,
     /// With which arguments.
     pub arguments: Map<String, Value>,
+}
+
+/// The digest of a tool's entry.
+fn entry(tool: &FakeTool) -> Digest {
+    Digest::of(tool.reveals.concat().as_bytes())
 }
 
 /// The next of some answers; the last one stays.
@@ -89,6 +97,11 @@ impl FakeWorld {
     /// Adds or replaces a tool with an effect.
     pub fn effect(&self, effect: FakeEffect) {
         self.state().effects.insert(effect.spec.tool.clone(), effect);
+    }
+
+    /// Whether every sending finds from now on that its connector does not accept our key, and its words.
+    pub fn refuses_key(&self, why: Option<&str>) {
+        self.state().refuses_key = why.map(str::to_owned);
     }
 
     /// What reached the world, in order.
@@ -125,7 +138,11 @@ impl World for FakeWorld {
             let id = arguments.get(argument).and_then(Value::as_str)?.to_owned();
             Some(Need { argument: argument.clone(), kind: Some(kind.clone()), id })
         };
-        Ok(known.objects.iter().filter_map(need).collect())
+        let revealed = known.reveals.iter().filter_map(|argument| {
+            let id = arguments.get(argument).and_then(Value::as_str)?.to_owned();
+            Some(Need { argument: argument.clone(), kind: None, id })
+        });
+        Ok(known.objects.iter().filter_map(need).chain(revealed).collect())
     }
 
     fn level(&self, tool: &str) -> Level {
@@ -190,6 +207,39 @@ impl World for FakeWorld {
         Some(Ok(Intended { spec, needs }))
     }
 
+    fn revealed(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Option<Result<Intended, String>> {
+        let state = self.state();
+        let known = state.tools.get(tool).filter(|known| !known.reveals.is_empty())?;
+        let spec = Spec {
+            tool: tool.to_owned(),
+            effect: Effect::Outward,
+            entry: entry(known),
+            objects: BTreeMap::new(),
+            amount: None,
+            currency: None,
+            recipients: Vec::new(),
+            once_per: arguments.keys().cloned().collect(),
+            card: Vec::new(),
+            operation: None,
+            undo: None,
+            can_look_up: false,
+            settled_after_ms: None,
+            idempotent_ms: None,
+        };
+        Some(Ok(Intended { spec, needs: Vec::new() }))
+    }
+
+    fn stands(&self, content: &Content) -> bool {
+        let state = self.state();
+        let effect = state.effects.get(&content.operation).map(|effect| effect.spec.entry);
+        let read = || state.tools.get(&content.operation).map(entry);
+        effect.or_else(read) == Some(content.entry)
+    }
+
     fn spec(&self, tool: &str) -> Option<Spec> {
         self.state().effects.get(tool).map(|effect| effect.spec.clone())
     }
@@ -203,8 +253,22 @@ impl World for FakeWorld {
         Box::pin(async move {
             let mut state = self.state();
             let tool = permit.tool().to_owned();
-            let acted =
-                |seen| Acted { seen, answer: "an answer of a test".into(), issued: Vec::new() };
+            let refused_key = state.refuses_key.clone();
+            let acted = |seen| Acted {
+                seen,
+                answer: "an answer of a test".into(),
+                issued: Vec::new(),
+                refused_key,
+            };
+            if state.tools.contains_key(&tool) {
+                let (operation, arguments) = (permit.operation_id().into(), permit.arguments(None));
+                state.sent.push(Sent { tool: tool.clone(), operation, arguments });
+                let answers = state.tools.get_mut(&tool).map(|tool| &mut tool.answers);
+                return match answers.and_then(next) {
+                    Some(answer) => Acted { answer, ..acted(Observation::Answered) },
+                    None => acted(Observation::Lost("no answer".into())),
+                };
+            }
             let Some(effect) = state.effects.get_mut(&tool) else {
                 return acted(Observation::NotSent(format!("there is no {tool}")));
             };

@@ -9,6 +9,7 @@ use engine::control::{self, Changed, Statement};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::device::Device;
+use store::owner::PrincipalKind;
 use store::{OwnerTx, Result, Tx};
 use uuid::Uuid;
 
@@ -18,6 +19,7 @@ use crate::body::{Asked, Json, Named, check_limit};
 use crate::duties::Write;
 use crate::idempotent::{Ask, Order, Outcome, target, write};
 use crate::problem::Problem;
+use crate::stale;
 use crate::views::{self, action::Seen};
 
 /// Which part of the list.
@@ -29,7 +31,7 @@ pub(crate) struct Part {
 
 const USUAL: u32 = 100;
 
-/// The owner's actions, newest first, without their attempts.
+/// The owner's actions, newest first, without their attempts; for a supervisor those that name them.
 pub(crate) async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -42,13 +44,28 @@ pub(crate) async fn list(
         let of = store::owner::get(tx, owner)?;
         let seen = Seen { owner: &of, limits: &limits, now };
         let mut shown = Vec::new();
-        for action in store::action::all(tx, owner, limit)? {
+        let actions = match caller.kind {
+            PrincipalKind::Supervisor => store::action::besides(tx, owner, limit)?,
+            PrincipalKind::User | PrincipalKind::Policy => store::action::all(tx, owner, limit)?,
+        };
+        for action in actions {
             let answer = views::action::short(tx, &seen, &action)?;
-            shown.push(views::with_words(tx, answer)?);
+            let whole = views::with_words(tx, answer, of.language())?;
+            shown.push(for_whom(caller.kind, whole));
         }
         Ok(json!({"actions": shown, "seq": of.change_seq}))
     };
     Ok(Sent(app.web.cx.store.read(read).await?))
+}
+
+/// How the person decided on the cards of each tool (UX rule 24).
+pub(crate) async fn log(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> std::result::Result<Sent<Value>, Problem> {
+    let owner = caller.device.owner;
+    let read = move |tx: &mut Tx<'_>| store::approval::decisions(tx, owner);
+    Ok(Sent(json!({"classes": app.web.cx.store.read(read).await?})))
 }
 
 /// Why an action is what it is: from the person's words to the evidence.
@@ -73,12 +90,31 @@ pub(crate) async fn one(
 ) -> std::result::Result<Sent<Value>, Problem> {
     let (owner, limits) = (caller.device.owner, app.web.cx.limits.clone());
     let now = app.web.cx.clock.now();
+    let kind = caller.kind;
     let read = move |tx: &mut Tx<'_>| {
+        concerns(tx, kind, id)?;
         let of = store::owner::get(tx, owner)?;
         let answer = views::action::whole(tx, &Seen { owner: &of, limits: &limits, now }, id)?;
-        views::with_words(tx, answer)
+        views::with_words(tx, answer, of.language())
     };
-    Ok(Sent(app.web.cx.store.read(read).await?))
+    Ok(Sent(for_whom(kind, app.web.cx.store.read(read).await?)))
+}
+
+/// Refuses a supervisor an action that never asked for their approval, as one that is not there.
+fn concerns(tx: &mut Tx<'_>, kind: PrincipalKind, id: ActionId) -> Result<()> {
+    match kind {
+        PrincipalKind::Supervisor if store::approval::besides(tx, id)?.is_none() => {
+            Err(store::StoreError::Missing("action"))
+        }
+        PrincipalKind::Supervisor | PrincipalKind::User | PrincipalKind::Policy => Ok(()),
+    }
+}
+
+fn for_whom(kind: PrincipalKind, shown: Value) -> Value {
+    match kind {
+        PrincipalKind::Supervisor => views::action::for_supervisor(shown),
+        PrincipalKind::User | PrincipalKind::Policy => shown,
+    }
 }
 
 /// A release, with the digest of the card that was shown.
@@ -89,7 +125,7 @@ pub(crate) struct ApproveWrite {
     digest: String,
 }
 
-/// The person releases exactly what was shown.
+/// The person releases exactly what was shown, or the supervisor approves it besides.
 pub(crate) async fn approve(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -100,11 +136,13 @@ pub(crate) async fn approve(
     let ask = Ask { id: asked.id, operation: "approve", target: target(action), content };
     // What is no digest is the digest of nothing that was ever shown, and meets the same refusal.
     let shown = Digest::from_hex(&asked.digest).unwrap_or(Digest::ZERO);
+    let kind = caller.kind;
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
+        concerns(tx, kind, action)?;
         let changed = control::approve(tx, device, action, shown)?;
-        outcome(cx, tx, action, changed)
+        outcome(cx, tx, action, Some(shown), changed)
     };
-    Ok(Sent(write(&app, caller, Order::InTurn, ask, work).await?.body))
+    Ok(Sent(for_whom(kind, write(&app, caller, Order::InTurn, ask, work).await?.body)))
 }
 
 /// A refusal, if the person likes with a reason that the agent reads.
@@ -115,7 +153,7 @@ pub(crate) struct DenyWrite {
     reason: Option<String>,
 }
 
-/// The person refuses. Like a stop it waits for nothing.
+/// The person refuses, or the supervisor. Like a stop it waits for nothing.
 pub(crate) async fn deny(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -125,11 +163,13 @@ pub(crate) async fn deny(
     let reason = asked.reason.clone();
     let content = asked.reason.iter().map(|reason| reason.as_bytes()).collect();
     let ask = Ask { id: asked.id, operation: "deny", target: target(action), content };
+    let kind = caller.kind;
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
+        concerns(tx, kind, action)?;
         let changed = control::deny(cx, tx, device, action, reason)?;
-        outcome(cx, tx, action, changed)
+        outcome(cx, tx, action, None, changed)
     };
-    Ok(Sent(write(&app, caller, Order::First, ask, work).await?.body))
+    Ok(Sent(for_whom(kind, write(&app, caller, Order::First, ask, work).await?.body)))
 }
 
 /// The person takes back what has not been sent. Like a stop it waits for nothing.
@@ -143,7 +183,7 @@ pub(crate) async fn withdraw(
         Ask { id: asked.id, operation: "withdraw", target: target(action), content: Vec::new() };
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         let changed = control::withdraw(cx, tx, device, action)?;
-        outcome(cx, tx, action, changed)
+        outcome(cx, tx, action, None, changed)
     };
     Ok(Sent(write(&app, caller, Order::First, ask, work).await?.body))
 }
@@ -172,7 +212,7 @@ pub(crate) async fn state(
     let ask = Ask { id: asked.id, operation: "state", target: target(action), content: vec![word] };
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         let changed = control::state(cx, tx, device, action, statement)?;
-        outcome(cx, tx, action, changed)
+        outcome(cx, tx, action, None, changed)
     };
     Ok(Sent(write(&app, caller, Order::InTurn, ask, work).await?.body))
 }
@@ -182,10 +222,11 @@ fn outcome(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     action: ActionId,
+    shown: Option<Digest>,
     changed: Changed,
 ) -> Result<Outcome> {
     if let Changed::Conflict(what) = changed {
-        return Ok(Outcome::Conflict(what));
+        return stale::action(cx, tx, action, shown, what);
     }
     let (owner, now, seq) = (store::owner::locked(tx)?, tx.now(), tx.seq());
     let mut answer =

@@ -8,15 +8,17 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use base::{Digest, Timestamp};
+use domain::words::Language;
 use engine::setup;
 use serde::Deserialize;
 use serde_json::json;
 use store::device::{self, Device};
+use store::owner::PrincipalKind;
 
 use crate::App;
 use crate::body::{Json, check_name};
 use crate::problem::Problem;
-use crate::routes;
+use crate::routes::{self, Access};
 
 /// A device whose token was shown with this request.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub(crate) struct Caller {
     pub device: Device,
     /// By which it is read again.
     pub token: Digest,
+    /// For whom the device speaks; that never changes.
+    pub kind: PrincipalKind,
 }
 
 /// Lets a request on only if it was sent to one of the server's own names and, when a page sent it,
@@ -82,14 +86,39 @@ fn is_own(listen: SocketAddr, name: &str) -> bool {
 
 const LOOPBACK_6: IpAddr = IpAddr::V6(std::net::Ipv6Addr::LOCALHOST);
 
-/// Lets a request on only with the token of a device that is not revoked.
-pub(crate) async fn device(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    match caller(&app, request.headers()).await {
+/// Lets a request on only with the token of a device that is not revoked, and that speaks for one of those who
+/// may ask this.
+pub(crate) async fn device(
+    State((app, access)): State<(App, Access)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match caller(&app, request.headers()).await.and_then(|caller| allowed(caller, access)) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
         Err(problem) => problem.into_response(),
+    }
+}
+
+fn allowed(caller: Caller, access: Access) -> Result<Caller, Problem> {
+    match (access, caller.kind) {
+        (Access::Supervisor, PrincipalKind::User | PrincipalKind::Policy) => {
+            Err(Problem::forbidden(
+                "Only a device of the supervisor writes rules. Ask them; on the machine where the server \
+                 runs, \"adjutant pair --supervisor\" makes a code for such a device.",
+            ))
+        }
+        (Access::Device, PrincipalKind::Supervisor | PrincipalKind::Policy) => {
+            Err(Problem::forbidden(
+                "A supervisor's device sees and ends its own rules and decides what asks for its approval, \
+                 and nothing else of the owner's. Use a device of the owner for this.",
+            ))
+        }
+        (Access::Open | Access::Signed | Access::Anyone, _)
+        | (Access::Supervisor, PrincipalKind::Supervisor)
+        | (Access::Device, PrincipalKind::User) => Ok(caller),
     }
 }
 
@@ -108,8 +137,12 @@ async fn caller(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
     // Only the digest is compared, by the database's index: how long that takes tells nothing about
     // any token.
     let token = Digest::of(token.trim().as_bytes());
-    let found = app.web.cx.store.read(move |tx| device::by_token(tx, token)).await?;
-    found.map(|device| Caller { device, token }).ok_or_else(refused)
+    let read = move |tx: &mut store::Tx<'_>| {
+        let Some(device) = device::by_token(tx, token)? else { return Ok(None) };
+        let kind = store::owner::kind(tx, device.principal)?;
+        Ok(Some(Caller { device, token, kind }))
+    };
+    app.web.cx.store.read(read).await?.ok_or_else(refused)
 }
 
 /// What pairing asks.
@@ -147,6 +180,7 @@ impl Tries {
 /// Exchanges a one-time code for a device and its token, which is shown this once.
 pub(crate) async fn pair(
     State(app): State<App>,
+    headers: HeaderMap,
     Json(asked): Json<PairRequest>,
 ) -> Result<Response, Problem> {
     let name = check_name("the device", &asked.name)?;
@@ -157,8 +191,17 @@ pub(crate) async fn pair(
              the server runs, or on a paired page under More.";
         return Err(Problem::too_many(detail, WINDOW_S));
     }
+    let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+    let language = accepted.map(Language::of_locale);
     let redeem = move |cx: &engine::Context, tx: &mut store::OwnerTx<'_, '_>| {
-        setup::redeem(cx, tx, &asked.code, &name)
+        let paired = setup::redeem(cx, tx, &asked.code, &name)?;
+        // Nobody has said in which language to speak: the first paired browser's.
+        if let (Some(_), Some(language)) = (&paired, language)
+            && store::owner::locked(tx)?.language.is_none()
+        {
+            store::owner::set_language(tx, language)?;
+        }
+        Ok(paired)
     };
     let paired = app.web.cx.write(app.web.owner, redeem).await?.ok_or_else(|| {
         Problem::forbidden(

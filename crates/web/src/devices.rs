@@ -5,21 +5,24 @@ use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use base::DeviceId;
 use engine::{Context, control};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use store::OwnerTx;
 use store::device::Device;
+use store::owner::PrincipalKind;
 
 use crate::App;
 use crate::auth::Caller;
-use crate::body::{Empty, Json, Named};
+use crate::body::{Json, Named};
 use crate::duties::Write;
 use crate::idempotent::{Answer, Ask, Order, Outcome, target, write};
 use crate::problem::Problem;
 
-fn view(device: &Device, caller: DeviceId) -> Value {
+fn view(device: &Device, kind: PrincipalKind, caller: DeviceId) -> Value {
     json!({
         "id": device.id,
         "name": device.name,
+        "of": kind,
         "created_at": device.created_at,
         "revoked_at": device.revoked_at,
         "this": device.id == caller,
@@ -32,9 +35,15 @@ pub(crate) async fn list(
     Extension(caller): Extension<Caller>,
 ) -> Result<Sent<Value>, Problem> {
     let owner = caller.device.owner;
-    let all = app.web.cx.store.read(move |tx| store::device::all(tx, owner)).await?;
-    let shown: Vec<Value> = all.iter().map(|device| view(device, caller.device.id)).collect();
-    Ok(Sent(json!({"devices": shown})))
+    let read = move |tx: &mut store::Tx<'_>| {
+        let mut shown = Vec::new();
+        for device in store::device::all(tx, owner)? {
+            let kind = store::owner::kind(tx, device.principal)?;
+            shown.push(view(&device, kind, caller.device.id));
+        }
+        Ok(json!({"devices": shown}))
+    };
+    Ok(Sent(app.web.cx.store.read(read).await?))
 }
 
 /// Ends a device's access. Like a stop it waits for nothing; the device's open streams end too.
@@ -47,11 +56,25 @@ pub(crate) async fn revoke(
     let ask = Ask { id: asked.id, operation: "revoke", target: target(id), content: Vec::new() };
     // The name is the person's own word and stands in the device's row alone.
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
-        let revoked = control::revoke(tx, device, id)?;
+        let Some(revoked) = control::revoke(tx, device, id)? else {
+            return Ok(Outcome::Forbidden(OTHERS.into()));
+        };
         let kept = json!({"id": revoked.id, "revoked_at": revoked.revoked_at, "seq": tx.seq()});
         Ok(Outcome::Done(Answer::plain(kept)))
     };
     Ok(Sent(write(&app, caller, Order::First, ask, work).await?.body))
+}
+
+/// Why a device may not end another's access.
+const OTHERS: &str = "A device of the supervisor is revoked by another one of theirs, or by \"adjutant revoke\" on \
+     the machine where the server runs; a device of the owner by the owner's own.";
+
+/// For whose device a code is asked; without a word for one of the user's.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CodeWrite {
+    #[serde(default)]
+    supervisor: bool,
 }
 
 /// Puts up a one-time code for one more device. The answer holds a secret, so it is not kept: asked
@@ -59,15 +82,22 @@ pub(crate) async fn revoke(
 pub(crate) async fn offer(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Json(Empty {}): Json<Empty>,
+    Json(asked): Json<CodeWrite>,
 ) -> Result<(StatusCode, Sent<Value>), Problem> {
     let (owner, token) = (caller.device.owner, caller.token);
+    let kind = if asked.supervisor { PrincipalKind::Supervisor } else { PrincipalKind::User };
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>| {
         // The token may have been revoked since the request came.
         let device = store::device::by_token(tx, token)?;
-        device.map(|device| control::offer_code(cx, tx, &device)).transpose()
+        device.map(|device| control::offer_code(cx, tx, &device, kind)).transpose()
     };
     let offer = app.web.cx.write(owner, work).await?.ok_or_else(Problem::unauthorized)?;
+    let offer = offer.ok_or_else(|| {
+        Problem::forbidden(
+            "Only whoever runs the machine lets a supervisor in: \"adjutant pair --supervisor\" there, with \
+             the token that the server left in its data folder.",
+        )
+    })?;
     let body = json!({
         "code": offer.code,
         "link": format!("http://{}/#code={}", app.web.listen, offer.code),

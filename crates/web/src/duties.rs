@@ -44,7 +44,7 @@ pub(crate) async fn list(
         let mut shown = Vec::new();
         for duty in store::duty::all(tx, owner, DUTIES_MAX)? {
             let answer = views::duty(tx, &of, &duty)?;
-            shown.push(views::with_words(tx, answer)?);
+            shown.push(views::with_words(tx, answer, of.language())?);
         }
         Ok(json!({"duties": shown}))
     };
@@ -60,7 +60,8 @@ pub(crate) async fn one(
     let owner = caller.device.owner;
     let read = move |tx: &mut Tx<'_>| {
         let answer = view(tx, owner, id)?;
-        views::with_words(tx, answer)
+        let language = store::owner::get(tx, owner)?.language();
+        views::with_words(tx, answer, language)
     };
     Ok(Sent(app.web.cx.store.read(read).await?))
 }
@@ -121,7 +122,8 @@ async fn switch(
     // What the first answer said may be over: a repeat is told how the duty stands now.
     let read = move |tx: &mut Tx<'_>| {
         let answer = view(tx, owner, duty)?;
-        views::with_words(tx, answer)
+        let language = store::owner::get(tx, owner)?.language();
+        views::with_words(tx, answer, language)
     };
     Ok(Sent(app.web.cx.store.read(read).await?))
 }

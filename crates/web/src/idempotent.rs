@@ -4,6 +4,7 @@
 //! A refusal writes nothing and is not kept: asked again, it is decided again.
 
 use base::{ActionId, BodyId, Digest, Id, OwnerId};
+use domain::words;
 use engine::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,6 +15,7 @@ use uuid::Uuid;
 use crate::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
+use crate::stale::Stale;
 use crate::views;
 
 /// An answer as it is kept: a frame of ids, states, times and numbers, and the bodies that hold the
@@ -49,8 +51,12 @@ impl Answer {
 pub(crate) enum Outcome {
     /// Done, with this answer.
     Done(Answer),
-    /// Not possible, and what happened instead. Nothing may have been written.
+    /// Not possible, and what happened instead, in English. Nothing may have been written.
     Conflict(String),
+    /// Not for this device to do, and whose it is. Nothing may have been written.
+    Forbidden(String),
+    /// The same for a card that is not what was shown any more, with what changed.
+    Stale(String, Stale),
 }
 
 /// What a client asked, for the digest: a repeat under the same id must be the same in all of it.
@@ -83,7 +89,8 @@ pub(crate) struct Answered {
 
 enum Came {
     To(Answered),
-    Conflict(String),
+    Conflict(String, Option<Stale>),
+    Forbidden(String),
     Revoked,
 }
 
@@ -121,7 +128,8 @@ where
     };
     match came? {
         Came::To(answered) => Ok(answered),
-        Came::Conflict(detail) => Err(Problem::conflict(detail)),
+        Came::Conflict(detail, stale) => Err(Problem::conflict(detail).with_stale(stale)),
+        Came::Forbidden(detail) => Err(Problem::forbidden(detail)),
         Came::Revoked => Err(Problem::unauthorized()),
     }
 }
@@ -139,24 +147,33 @@ where
 {
     // What a reader saw may be shown, never decided on: the token may have been revoked since.
     let Some(device) = device::by_token(tx, caller.token)? else { return Ok(Came::Revoked) };
+    let language = store::owner::locked(tx)?.language();
+    let conflict = |detail: String| Came::Conflict(words::said(&detail, language), None);
     if let Some(known) = device::request(tx, device.id, id)? {
         if known.digest != digest {
-            return Ok(Came::Conflict(
+            return Ok(conflict(
                 "This id was used for another request. Nothing was changed; send this one under a \
                  new id."
                     .into(),
             ));
         }
         let answer: Answer = serde_json::from_str(&known.answer).map_err(|e| unreadable(&e))?;
-        return Ok(Came::To(Answered { first: false, body: views::with_words(tx, answer)? }));
+        return Ok(Came::To(Answered {
+            first: false,
+            body: views::with_words(tx, answer, language)?,
+        }));
     }
     let answer = match work(cx, tx, &device)? {
         Outcome::Done(answer) => answer,
-        Outcome::Conflict(detail) => return Ok(Came::Conflict(detail)),
+        Outcome::Conflict(detail) => return Ok(conflict(detail)),
+        Outcome::Stale(detail, stale) => {
+            return Ok(Came::Conflict(words::said(&detail, language), Some(stale)));
+        }
+        Outcome::Forbidden(detail) => return Ok(Came::Forbidden(detail)),
     };
     let kept = serde_json::to_string(&answer).map_err(|e| unreadable(&e))?;
     device::answered(tx, device.id, id, &Request { digest, answer: kept })?;
-    Ok(Came::To(Answered { first: true, body: views::with_words(tx, answer)? }))
+    Ok(Came::To(Answered { first: true, body: views::with_words(tx, answer, language)? }))
 }
 
 fn unreadable(error: &serde_json::Error) -> StoreError {

@@ -26,11 +26,13 @@ mod messages;
 mod problem;
 mod proposals;
 mod sources;
+mod stale;
 mod stream;
 mod views;
 
 pub mod page;
 pub mod routes;
+mod rules;
 pub mod secrets;
 
 use std::net::SocketAddr;

@@ -4,12 +4,14 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use base::MicroUsd;
 use domain::event::Dial;
+use domain::words::Language;
 use engine::Context;
 use engine::control::{self, Changed, Settings};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::OwnerTx;
 use store::device::Device;
+use store::owner::PrincipalKind;
 use uuid::Uuid;
 
 use crate::App;
@@ -46,17 +48,24 @@ pub(crate) async fn me(
         Ok((owner, month))
     };
     let (owner, month) = app.web.cx.store.read(read).await?;
-    Ok(Json(json!({
+    let mut shown = json!({
         "owner": owner.id,
+        "of": caller.kind,
         "name": owner.name,
         "zone": owner.zone,
         "dial": owner.dial,
+        "language": owner.language(),
         "device": caller.device.id,
         "seq": owner.change_seq,
         "month": month,
         "now": now,
         "demo": app.web.demo.is_some(),
-    })))
+    });
+    // What the owner spends, and how far they let it go by itself, is theirs.
+    if let (PrincipalKind::Supervisor, Some(shown)) = (caller.kind, shown.as_object_mut()) {
+        shown.retain(|name, _| name != "month" && name != "dial");
+    }
+    Ok(Json(shown))
 }
 
 /// What the owner wants otherwise; what is not named stays as it is.
@@ -68,17 +77,20 @@ pub(crate) struct OwnerWrite {
     zone: Option<String>,
     month_cap_micro_usd: Option<i64>,
     dial: Option<Dial>,
+    language: Option<Language>,
 }
 
-/// The owner sets name, zone or cap. `GET /v1/me` has them.
+/// The owner sets name, zone, cap, dial or language. `GET /v1/me` has them.
 pub(crate) async fn set(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     body::Json(asked): body::Json<OwnerWrite>,
 ) -> Result<Json<Value>, Problem> {
-    let OwnerWrite { id, name, zone, month_cap_micro_usd: cap, dial } = asked;
-    if name.is_none() && zone.is_none() && cap.is_none() && dial.is_none() {
-        return Err(Problem::bad("Name what to set: name, zone, month_cap_micro_usd or dial."));
+    let OwnerWrite { id, name, zone, month_cap_micro_usd: cap, dial, language } = asked;
+    let none = name.is_none() && zone.is_none() && cap.is_none();
+    if none && dial.is_none() && language.is_none() {
+        let what = "Name what to set: name, zone, month_cap_micro_usd, dial or language.";
+        return Err(Problem::bad(what));
     }
     if let Some(cap) = cap.filter(|cap| *cap < 0) {
         return Err(Problem::bad(format!(
@@ -89,7 +101,7 @@ pub(crate) async fn set(
         domain::schedule::zone(zone).map_err(|error| Problem::bad(format!("{error}.")))?;
     }
     let name = name.map(|name| check_name("the owner", &name)).transpose()?;
-    let wish = Settings { name, zone, month_cap: cap.map(MicroUsd), dial };
+    let wish = Settings { name, zone, month_cap: cap.map(MicroUsd), dial, language };
     let content = serde_json::to_vec(&wish).map_err(|error| Problem::bad(error.to_string()))?;
     let ask = Ask { id, operation: "owner", target: None, content: vec![&content] };
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {

@@ -4,7 +4,7 @@ use axum::Json as Sent;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use base::MessageId;
-use engine::intake::{self, Receipt};
+use engine::intake::{self, AskedAbout, Receipt};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::App;
 use crate::auth::Caller;
 use crate::body::Json;
-use crate::idempotent::{Answer, Ask, Order, Outcome, write};
+use crate::idempotent::{Answer, Ask, Order, Outcome, target, write};
 use crate::problem::Problem;
 
 /// A message on its way in.
@@ -21,6 +21,8 @@ use crate::problem::Problem;
 pub(crate) struct MessageWrite {
     id: Uuid,
     text: String,
+    /// The card that it asks about.
+    about: Option<AskedAbout>,
 }
 
 /// Takes a message in. The answer means: stored, nothing has read it yet.
@@ -29,7 +31,7 @@ pub(crate) async fn send(
     Extension(caller): Extension<Caller>,
     Json(asked): Json<MessageWrite>,
 ) -> Result<(StatusCode, Sent<Value>), Problem> {
-    let MessageWrite { id, text } = asked;
+    let MessageWrite { id, text, about } = asked;
     let limit = app.web.cx.limits.message_bytes;
     if text.is_empty() || text.len() > limit {
         return Err(Problem::bad(format!(
@@ -38,9 +40,18 @@ pub(crate) async fn send(
         )));
     }
     let content = text.clone();
-    let ask = Ask { id, operation: "message", target: None, content: vec![content.as_bytes()] };
+    let target = match about {
+        Some(AskedAbout::Action(card)) => target(card),
+        Some(AskedAbout::Proposal(card)) => target(card),
+        None => None,
+    };
+    let ask = Ask { id, operation: "message", target, content: vec![content.as_bytes()] };
     let answered = write(&app, caller, Order::InTurn, ask, move |cx, tx, device| {
-        let event = match intake::message(cx, tx, device, id, &text)? {
+        let receipt = match about {
+            Some(about) => intake::question(cx, tx, device, id, &text, about)?,
+            None => intake::message(cx, tx, device, id, &text)?,
+        };
+        let event = match receipt {
             Receipt::New { event, .. } | Receipt::Known { event } => event,
             Receipt::Conflict => {
                 let detail = "This id was used for another message. Send this one under a new id.";

@@ -5,17 +5,21 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use domain::words::{self, Language};
 use serde::Serialize;
 use store::StoreError;
 
+use crate::stale::Stale;
+
 /// Why a request was not done. `detail` is a sentence for the person or program that asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Problem {
     status: StatusCode,
     detail: String,
     retry_after_s: Option<u32>,
     written: Written,
     challenge: &'static str,
+    stale: Option<Box<Stale>>,
 }
 
 /// What a failed request may have written.
@@ -36,6 +40,8 @@ struct Wire<'a> {
     status: u16,
     detail: &'a str,
     written: Written,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<&'a Stale>,
 }
 
 /// How soon a request that was not taken in may come again.
@@ -50,6 +56,7 @@ impl Problem {
             retry_after_s: None,
             written: Written::Nothing,
             challenge: "Bearer",
+            stale: None,
         }
     }
 
@@ -88,6 +95,11 @@ impl Problem {
     /// 409: not possible any more, with what happened instead.
     pub(crate) fn conflict(detail: impl Into<String>) -> Self {
         Problem::new(StatusCode::CONFLICT, detail)
+    }
+
+    /// The same with what changed about the card that was tapped.
+    pub(crate) fn with_stale(self, stale: Option<Stale>) -> Self {
+        Problem { stale: stale.map(Box::new), ..self }
     }
 
     /// 410: changes after that number are not kept.
@@ -211,12 +223,24 @@ impl From<StoreError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let spoken = self.clone();
+        let mut response = self.in_language(Language::En);
+        // For a reader of another language, once the whole request is known; see [`uniform`].
+        response.extensions_mut().insert(spoken);
+        response
+    }
+}
+
+impl Problem {
+    fn in_language(&self, language: Language) -> Response {
+        let detail = words::said(&self.detail, language);
         let wire = Wire {
             r#type: "about:blank",
             title: self.status.canonical_reason().unwrap_or("Refused"),
             status: self.status.as_u16(),
-            detail: &self.detail,
+            detail: &detail,
             written: self.written,
+            stale: self.stale.as_deref(),
         };
         let mut response = (self.status, Json(wire)).into_response();
         let headers = response.headers_mut();
@@ -241,7 +265,15 @@ pub(crate) fn sentence(why: &str) -> String {
 
 /// Gives every refusal the same form, also those that the HTTP library makes by itself.
 pub(crate) async fn uniform(request: Request, next: Next) -> Response {
-    let response = next.run(request).await;
+    let accepted = request.headers().get(header::ACCEPT_LANGUAGE);
+    let accepted = accepted.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let language = Language::of_locale(accepted);
+    let mut response = next.run(request).await;
+    if language != Language::En
+        && let Some(problem) = response.extensions_mut().remove::<Problem>()
+    {
+        response = problem.in_language(language);
+    }
     let (status, headers) = (response.status(), response.headers());
     let is_error = status.is_client_error() || status.is_server_error();
     if !is_error || headers.get(header::CONTENT_TYPE) == Some(&MEDIA) {

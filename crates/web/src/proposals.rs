@@ -16,7 +16,7 @@ use crate::body::{Asked, Json, Named};
 use crate::duties::Write;
 use crate::idempotent::{Ask, Order, Outcome, target, write};
 use crate::problem::Problem;
-use crate::views;
+use crate::{stale, views};
 
 /// Which proposals.
 #[derive(Deserialize)]
@@ -42,7 +42,7 @@ pub(crate) async fn list(
             let answer = views::proposal(tx, &of, &proposal, now)?;
             let state = &answer.frame["state"];
             if which.state.is_none_or(|wanted| *state == json!(wanted)) {
-                shown.push(views::with_words(tx, answer)?);
+                shown.push(views::with_words(tx, answer, of.language())?);
             }
         }
         Ok(json!({"proposals": shown}))
@@ -61,7 +61,7 @@ pub(crate) async fn one(
         let proposal = store::proposal::get(tx, owner, id)?;
         let of = store::owner::get(tx, owner)?;
         let answer = views::proposal(tx, &of, &proposal, now)?;
-        views::with_words(tx, answer)
+        views::with_words(tx, answer, of.language())
     };
     Ok(Sent(app.web.cx.store.read(read).await?))
 }
@@ -87,7 +87,7 @@ pub(crate) async fn confirm(
     let shown = Digest::from_hex(&asked.digest).unwrap_or(Digest::ZERO);
     let answered = write(&app, caller, Order::InTurn, ask, move |cx, tx, device| {
         let decided = control::confirm(cx, tx, device, proposal, shown)?;
-        outcome(tx, decided)
+        outcome(tx, proposal, Some(shown), decided)
     });
     Ok(Sent(answered.await?.body))
 }
@@ -103,15 +103,20 @@ pub(crate) async fn decline(
         Ask { id: asked.id, operation: "decline", target: target(proposal), content: Vec::new() };
     let answered = write(&app, caller, Order::InTurn, ask, move |cx, tx, device| {
         let decided = control::decline(cx, tx, device, proposal)?;
-        outcome(tx, decided)
+        outcome(tx, proposal, None, decided)
     });
     Ok(Sent(answered.await?.body))
 }
 
-fn outcome(tx: &mut OwnerTx<'_, '_>, decided: Decided) -> Result<Outcome> {
+fn outcome(
+    tx: &mut OwnerTx<'_, '_>,
+    id: ProposalId,
+    shown: Option<Digest>,
+    decided: Decided,
+) -> Result<Outcome> {
     let proposal = match decided {
         Decided::Done(proposal) => proposal,
-        Decided::Conflict(what) => return Ok(Outcome::Conflict(what)),
+        Decided::Conflict(what) => return stale::proposal(tx, id, shown, what),
     };
     let (owner, now) = (store::owner::locked(tx)?, tx.now());
     views::proposal(tx, &owner, &proposal, now).map(Outcome::Done)

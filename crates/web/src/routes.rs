@@ -8,7 +8,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::{
     App, actions, answer, audit, auth, changes, chat, control, copy, demo, devices, duties, events,
-    hooks, me, messages, proposals, sources, stream,
+    hooks, me, messages, proposals, rules, sources, stream,
 };
 
 /// The methods that the API uses.
@@ -48,8 +48,12 @@ pub enum Access {
     Open,
     /// Anyone who signs what they send, by whatever name they reach the address: it may be a proxy's.
     Signed,
-    /// A paired device, by its token.
+    /// A paired device of the user, by its token.
     Device,
+    /// A paired device of the supervisor.
+    Supervisor,
+    /// A paired device of either; what it sees and may do, its principal says.
+    Anyone,
 }
 
 /// One operation.
@@ -73,7 +77,7 @@ const fn route(
     Route { verb, path, access, handler }
 }
 
-use Access::{Device, Open, Signed};
+use Access::{Anyone, Device, Open, Signed, Supervisor};
 use Verb::{Delete, Get, Post};
 
 /// Where webhooks are delivered to.
@@ -90,11 +94,11 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/health", Open, |m| on(m, me::health)),
     route(Get, "/openapi.json", Open, |m| on(m, answer::openapi)),
     route(Post, "/v1/pair", Open, |m| on(m, auth::pair)),
-    route(Get, "/v1/me", Device, |m| on(m, me::me)),
+    route(Get, "/v1/me", Anyone, |m| on(m, me::me)),
     route(Post, "/v1/owner", Device, |m| on(m, me::set)),
     route(Post, "/v1/codes", Device, |m| on(m, devices::offer)),
     route(Get, "/v1/devices", Device, |m| on(m, devices::list)),
-    route(Post, "/v1/devices/{id}/revoke", Device, |m| on(m, devices::revoke)),
+    route(Post, "/v1/devices/{id}/revoke", Anyone, |m| on(m, devices::revoke)),
     route(Post, "/v1/messages", Device, |m| on(m, messages::send)),
     route(Post, "/v1/receipts", Device, |m| on(m, messages::receipts)),
     route(Get, "/v1/chat", Device, |m| on(m, chat::list)),
@@ -109,16 +113,20 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/proposals/{id}", Device, |m| on(m, proposals::one)),
     route(Post, "/v1/proposals/{id}/confirm", Device, |m| on(m, proposals::confirm)),
     route(Post, "/v1/proposals/{id}/decline", Device, |m| on(m, proposals::decline)),
-    route(Get, "/v1/actions", Device, |m| on(m, actions::list)),
-    route(Get, "/v1/actions/{id}", Device, |m| on(m, actions::one)),
+    route(Get, "/v1/actions", Anyone, |m| on(m, actions::list)),
+    route(Get, "/v1/actions/{id}", Anyone, |m| on(m, actions::one)),
+    route(Get, "/v1/decisions", Device, |m| on(m, actions::log)),
     route(Get, "/v1/actions/{id}/explain", Device, |m| on(m, actions::explain)),
     route(Get, "/v1/audit/verify", Device, |m| on(m, audit::verified)),
     route(Get, "/v1/copy", Device, |m| on(m, copy::records)),
     route(Get, "/v1/tools", Device, |m| on(m, copy::tools)),
-    route(Post, "/v1/actions/{id}/approve", Device, |m| on(m, actions::approve)),
-    route(Post, "/v1/actions/{id}/deny", Device, |m| on(m, actions::deny)),
+    route(Post, "/v1/actions/{id}/approve", Anyone, |m| on(m, actions::approve)),
+    route(Post, "/v1/actions/{id}/deny", Anyone, |m| on(m, actions::deny)),
     route(Post, "/v1/actions/{id}/withdraw", Device, |m| on(m, actions::withdraw)),
     route(Post, "/v1/actions/{id}/state", Device, |m| on(m, actions::state)),
+    route(Get, "/v1/rules", Anyone, |m| on(m, rules::list)),
+    route(Post, "/v1/rules", Supervisor, |m| on(m, rules::add)),
+    route(Post, "/v1/rules/{id}/end", Supervisor, |m| on(m, rules::end)),
     route(Post, "/v1/hooks/{id}", Signed, |m| on(m, hooks::take)),
     route(Get, "/v1/sources", Device, |m| on(m, sources::list)),
     route(Post, "/v1/sources", Device, |m| on(m, sources::add)),
@@ -146,8 +154,9 @@ pub(crate) fn table(app: &App) -> Router<App> {
             route.path,
             match route.access {
                 Access::Open | Access::Signed => handler,
-                Access::Device => {
-                    handler.route_layer(from_fn_with_state(app.clone(), auth::device))
+                Access::Device | Access::Supervisor | Access::Anyone => {
+                    let state = (app.clone(), route.access);
+                    handler.route_layer(from_fn_with_state(state, auth::device))
                 }
             },
         )

@@ -161,6 +161,7 @@ mod tests {
     use engine::{Context, setup};
     use model::{Prices, Script, ScriptedModel};
     use store::Store;
+    use store::owner::PrincipalKind;
     use testkit::clock::FakeClock;
     use testkit::stores::{START, TempFolder, options};
     use tokio::sync::Semaphore;
@@ -187,7 +188,7 @@ mod tests {
             max_output_tokens: 1,
             world: std::sync::Arc::new(testkit::world::FakeWorld::default()),
         };
-        let seed = setup::Seed { name: "Ada".into(), zone: "UTC".into() };
+        let seed = setup::Seed { name: "Ada".into(), zone: "UTC".into(), language: None };
         let owner = setup::owner(&cx, seed).await.expect("an owner").id;
         let add =
             |cx: &Context, tx: &mut store::OwnerTx<'_, '_>| setup::add_device(cx, tx, "phone");
@@ -201,7 +202,7 @@ mod tests {
         let data_dir = folder.path().to_owned();
         let web = WebState { cx, owner, listen, data_dir, secrets, hints, demo: None };
         let app = std::sync::Arc::new(Shared { streams, ..Shared::new(web, None) });
-        let caller = Caller { token: device.token_digest, device };
+        let caller = Caller { token: device.token_digest, device, kind: PrincipalKind::User };
         let beat_at = Instant::now() + BEAT;
         Feed { app, caller, signals, stop: None, told: -1, beat_at, _permit: permit }
     }

@@ -5,9 +5,9 @@ mod heard;
 
 use base::{BodyId, Timestamp};
 use domain::draft::Draft;
-use domain::schedule::{Rule, local_words, month, zone};
+use domain::schedule::{Rule, month, zone};
 use domain::state::{DutyState, ProposalState, RunState, ScheduleState};
-use domain::words::{DutyFacts, duty_line};
+use domain::words::{self, DutyFacts, Language, Question, duty_line};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use store::duty::Duty;
@@ -26,7 +26,7 @@ const RUNS_SHOWN: i64 = 20;
 /// Open waits of a duty that are shown.
 const WAITS_SHOWN: i64 = 100;
 
-fn corrupt(what: &str, error: impl std::fmt::Display) -> StoreError {
+pub(crate) fn corrupt(what: &str, error: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(format!("{what}: {error}"))
 }
 
@@ -42,6 +42,9 @@ pub(crate) fn entry(entry: &Entry) -> Value {
         "duty": entry.duty,
         "proposal": entry.proposal,
         "action": entry.action,
+        "about": entry.about.as_deref().and_then(|about| about.split_once(':')).map(
+            |(kind, id)| json!({kind: id}),
+        ),
         "late": entry.late,
     })
 }
@@ -73,7 +76,9 @@ pub(crate) fn duty(tx: &mut Tx<'_>, owner: &Owner, duty: &Duty) -> Result<Answer
     let prompts = schedules.iter().map(|schedule| schedule.prompt).collect();
     let checks: Vec<Value> =
         schedules.iter().map(|schedule| heard::check(tx, schedule)).collect::<Result<_>>()?;
-    let mut schedules: Vec<Value> = schedules.iter().map(schedule).collect::<Result<_>>()?;
+    let language = owner.language();
+    let mut schedules: Vec<Value> =
+        schedules.iter().map(|one| schedule(one, language)).collect::<Result<_>>()?;
     for (schedule, check) in schedules.iter_mut().zip(checks) {
         schedule["check"] = check;
     }
@@ -92,7 +97,7 @@ pub(crate) fn duty(tx: &mut Tx<'_>, owner: &Owner, duty: &Duty) -> Result<Answer
         "grants": heard::grants(tx, duty)?,
         "runs": runs.iter().map(run).collect::<Vec<_>>(),
         "spent_micro_usd": spent,
-        "state_line": duty_line(facts, &zone),
+        "state_line": duty_line(facts, &zone, language),
     });
     Ok(Answer { draft: Some(version.content), prompts, ..Answer::plain(frame) })
 }
@@ -111,11 +116,11 @@ fn next_slot(schedule: &Schedule) -> Option<Timestamp> {
     (schedule.state == ScheduleState::Active && !over).then_some(schedule.next_slot)
 }
 
-fn schedule(schedule: &Schedule) -> Result<Value> {
+fn schedule(schedule: &Schedule, language: Language) -> Result<Value> {
     let rule: Rule = serde_json::from_str(&schedule.rule).map_err(|e| corrupt("a schedule", e))?;
     Ok(json!({
         "id": schedule.id,
-        "words": rule.words(),
+        "words": rule.words(language),
         "next_slot": next_slot(schedule),
         "state": schedule.state,
         "late_last": schedule.last_late,
@@ -164,10 +169,15 @@ pub(crate) fn proposal(
             (proposal.content, None)
         }
     };
+    let (language, asked) = (owner.language(), question(proposal.kind));
+    let (why, afterwards) = words::proposal_card(asked, language);
+    let until = words::at(language, &zone, proposal.expires_at);
     // A decided card keeps the first times that it showed when it was decided.
     let seen_at = if proposal.state == ProposalState::Open { now } else { proposal.moved_at };
     let Plan { schedules, ends_at, reach } = match proposal.kind {
-        ProposalKind::NewDuty | ProposalKind::ChangeDuty => plan(tx, draft, &zone, seen_at)?,
+        ProposalKind::NewDuty | ProposalKind::ChangeDuty => {
+            plan(tx, draft, &zone, seen_at, language)?
+        }
         ProposalKind::CloseDuty => Plan::default(),
     };
     let frame = json!({
@@ -185,7 +195,10 @@ pub(crate) fn proposal(
         "changes": [],
         "ends_at": ends_at,
         "until": proposal.expires_at,
-        "if_nothing": if_nothing(proposal.kind, &local_words(&zone, proposal.expires_at)),
+        "why": why,
+        "if_nothing": words::proposal_if_nothing(asked, &until, language),
+        "afterwards": afterwards,
+        "words": words::proposal_line(asked, state, language),
         "digest": proposal.digest,
         "state": state,
         "created_at": proposal.created_at,
@@ -206,21 +219,23 @@ fn before(tx: &mut Tx<'_>, proposal: &Proposal) -> Result<Option<BodyId>> {
 }
 
 /// What a draft would change, line by line.
-fn changes(tx: &mut Tx<'_>, before: Option<BodyId>, draft: Option<&Draft>) -> Result<Vec<String>> {
+fn changes(
+    tx: &mut Tx<'_>,
+    before: Option<BodyId>,
+    draft: Option<&Draft>,
+    language: Language,
+) -> Result<Vec<String>> {
     let (Some(before), Some(new)) = (before, draft) else { return Ok(Vec::new()) };
     let old = read_draft(tx, before)?;
-    Ok(old.map_or_else(Vec::new, |old| domain::draft::Change::between(&old, new).lines))
+    Ok(old.map_or_else(Vec::new, |old| domain::draft::Change::between(&old, new, language).lines))
 }
 
-fn if_nothing(kind: ProposalKind, until: &str) -> String {
+/// What the card of a proposal asks.
+pub(crate) fn question(kind: ProposalKind) -> Question {
     match kind {
-        ProposalKind::ChangeDuty => {
-            format!("The duty goes on as it is. The question ends on {until}.")
-        }
-        ProposalKind::NewDuty => format!("Nothing starts. The question ends on {until}."),
-        ProposalKind::CloseDuty => {
-            format!("The duty stays as it is and goes on. The question ends on {until}.")
-        }
+        ProposalKind::NewDuty => Question::Start,
+        ProposalKind::ChangeDuty => Question::Change,
+        ProposalKind::CloseDuty => Question::Close,
     }
 }
 
@@ -241,24 +256,25 @@ fn plan(
     draft: BodyId,
     zone: &jiff::tz::TimeZone,
     after: Timestamp,
+    language: Language,
 ) -> Result<Plan> {
     let Some(draft) = read_draft(tx, draft)? else { return Ok(Plan::default()) };
     let shown = |wakeup: &domain::draft::Wakeup| {
         let first = wakeup.rule.next_after(zone, after).ok();
         json!({
-            "words": wakeup.rule.words(),
+            "words": wakeup.rule.words(language),
             "first": first,
             "run_missed": wakeup.run_missed,
             "check": null,
         })
     };
     let ends_at = draft.until_at().map_err(|e| corrupt("a draft's end", e))?;
-    let reach = Some(domain::effect::reach(&draft, zone, after).words(zone));
+    let reach = Some(domain::effect::reach(&draft, zone, after).words(zone, language));
     Ok(Plan { schedules: draft.schedules.iter().map(shown).collect(), ends_at, reach })
 }
 
 /// The draft in a body; `None` once it was erased.
-fn read_draft(tx: &mut Tx<'_>, body: BodyId) -> Result<Option<Draft>> {
+pub(crate) fn read_draft(tx: &mut Tx<'_>, body: BodyId) -> Result<Option<Draft>> {
     let Some(bytes) = store::event::body(tx, body)? else { return Ok(None) };
     serde_json::from_slice(&bytes).map(Some).map_err(|e| corrupt("a draft", e))
 }
@@ -266,15 +282,15 @@ fn read_draft(tx: &mut Tx<'_>, body: BodyId) -> Result<Option<Draft>> {
 /// Puts onto the card of a new duty all else that a confirmation puts in force: what a program looks
 /// at before each wake-up, with the arguments that it hands over, whole; which events are heard; and
 /// what may be done without asking again.
-fn planned(frame: &mut Value, draft: &Draft) {
+fn planned(frame: &mut Value, draft: &Draft, language: Language) {
     let schedules = frame["schedules"].as_array_mut().into_iter().flatten();
     for (schedule, wakeup) in schedules.zip(&draft.schedules) {
-        schedule["words"] = json!(wakeup.words());
+        schedule["words"] = json!(wakeup.words(language));
         schedule["run_missed"] = json!(wakeup.run_missed);
         schedule["check"] = wakeup.check.as_ref().map_or(Value::Null, |check| {
             // As text: a reader that turned numbers into its own would show other ones.
             let arguments = Value::Object(check.arguments.clone()).to_string();
-            json!({"tool": check.tool, "arguments": arguments, "words": check.words()})
+            json!({"tool": check.tool, "arguments": arguments, "words": check.words(language)})
         });
     }
     let heard = draft.subscriptions.iter().map(|one| {
@@ -283,11 +299,11 @@ fn planned(frame: &mut Value, draft: &Draft) {
             "topic": one.topic,
             "mode": one.mode,
             "prompt": one.prompt,
-            "words": one.words(),
+            "words": one.words(language),
         })
     });
     frame["subscriptions"] = heard.collect();
-    frame["grants"] = draft.grants.iter().map(domain::effect::GrantDraft::words).collect();
+    frame["grants"] = draft.grants.iter().map(|grant| grant.words(language)).collect();
 }
 
 /// Why a duty may be closed, as the model put it.
@@ -317,10 +333,10 @@ fn prompts(tx: &mut Tx<'_>, bodies: &[BodyId], draft: Option<&Draft>) -> Result<
 
 /// Puts the words of the bodies into an answer: title, goal, conditions, prompts, checks and
 /// subscriptions of a draft, and for a closing the reason, which is what the person confirms.
-pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer) -> Result<Value> {
+pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer, language: Language) -> Result<Value> {
     let Answer { mut frame, draft, before, reason, prompts: bodies, action } = answer;
     if let Some(action) = action {
-        return action::with_words(tx, frame, action);
+        return action::with_words(tx, frame, action, language);
     }
     let Some(body) = draft else { return Ok(frame) };
     let draft = read_draft(tx, body)?;
@@ -329,12 +345,12 @@ pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer) -> Result<Value> {
         schedule["prompt"] = json!(told.next().unwrap_or_else(|| ERASED.to_owned()));
     }
     if before.is_some() {
-        frame["changes"] = json!(changes(tx, before, draft.as_ref())?);
+        frame["changes"] = json!(changes(tx, before, draft.as_ref(), language)?);
     }
     let planned_by = |kind: &Value| kind == "new_duty" || kind == "change_duty";
     match draft.as_ref().filter(|_| planned_by(&frame["kind"])) {
-        Some(draft) => planned(&mut frame, draft),
-        None => heard::with_words(tx, &mut frame)?,
+        Some(draft) => planned(&mut frame, draft, language),
+        None => heard::with_words(tx, &mut frame, language)?,
     }
     let mut goal = draft.as_ref().map_or(ERASED, |draft| &draft.goal).to_owned();
     if let Some(body) = reason {

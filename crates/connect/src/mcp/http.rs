@@ -66,8 +66,8 @@ struct Session {
     id: Option<HeaderValue>,
 }
 
-struct Listed {
-    offered: BTreeMap<String, Offered>,
+pub(super) struct Listed {
+    pub(super) offered: BTreeMap<String, Offered>,
     mirrored: BTreeMap<String, Vec<Mirrored>>,
 }
 
@@ -195,13 +195,14 @@ impl HttpConnection {
     }
 
     async fn listed(&self) -> Result<&Listed, ConnectError> {
-        self.tools
-            .get_or_try_init(|| async {
-                let limit = Duration::from_millis(self.limits.start_ms);
-                let listed = timeout(limit, self.list()).await;
-                listed.map_err(|_| timed_out("tools/list".to_owned(), limit))?
-            })
-            .await
+        self.tools.get_or_try_init(|| self.list_in_time()).await
+    }
+
+    /// The same, asked anew.
+    pub(super) async fn list_in_time(&self) -> Result<Listed, ConnectError> {
+        let limit = Duration::from_millis(self.limits.start_ms);
+        let listed = timeout(limit, self.list()).await;
+        listed.map_err(|_| timed_out("tools/list".to_owned(), limit))?
     }
 
     async fn list(&self) -> Result<Listed, ConnectError> {

@@ -81,15 +81,14 @@ impl StdioConnection {
 
     /// The tools the server offers, asked once per connection.
     pub(super) async fn tools(&self) -> Result<&BTreeMap<String, Offered>, ConnectError> {
-        self.tools
-            .get_or_try_init(|| async {
-                let limit = Duration::from_millis(self.limits.start_ms);
-                match timeout(limit, self.list()).await {
-                    Ok(listed) => listed,
-                    Err(_) => Err(timed_out("tools/list".to_owned(), limit)),
-                }
-            })
-            .await
+        self.tools.get_or_try_init(|| self.list_in_time()).await
+    }
+
+    /// The same, asked anew.
+    pub(super) async fn list_in_time(&self) -> Result<BTreeMap<String, Offered>, ConnectError> {
+        let limit = Duration::from_millis(self.limits.start_ms);
+        let listed = timeout(limit, self.list()).await;
+        listed.map_err(|_| timed_out("tools/list".to_owned(), limit))?
     }
 
     /// Calls a tool and waits at most `limit`; then the server is told that nobody waits any more.

@@ -2,6 +2,7 @@
 
 use super::{Condition, Draft, Subscription, Wakeup};
 use crate::effect::GrantDraft;
+use crate::words::Language;
 
 /// The difference between two versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,25 +15,31 @@ pub struct Change {
 
 impl Change {
     /// Compares two versions.
-    pub fn between(old: &Draft, new: &Draft) -> Self {
+    pub fn between(old: &Draft, new: &Draft, language: Language) -> Self {
         let mut lines = Vec::new();
         if old.title != new.title {
-            lines.push(format!("Title: \"{}\" becomes \"{}\"", old.title, new.title));
+            let (old, new) = (quoted(&old.title, language), quoted(&new.title, language));
+            lines.push(becomes(language.pick("Title", "名称"), &old, &new, language));
         }
         if old.goal != new.goal {
-            lines.push(format!("Goal: \"{}\" becomes \"{}\"", old.goal, new.goal));
+            let (old, new) = (quoted(&old.goal, language), quoted(&new.goal, language));
+            lines.push(becomes(language.pick("Goal", "委托内容"), &old, &new, language));
         }
         let facts = lines.len();
+        let mut list = Lines { lines: &mut lines, language };
         let condition = |c: &Condition| format!("{} ({}, {})", c.text, c.evidence, c.authority);
-        list("Done when", &old.conditions, &new.conditions, condition, &mut lines);
-        let wakeup = |w: &Wakeup| format!("{}: {}", w.words(), w.prompt);
-        list("Wake-up", &old.schedules, &new.schedules, wakeup, &mut lines);
-        let heard = |s: &Subscription| format!("{}: {}", s.words(), s.prompt);
-        list("Listens to", &old.subscriptions, &new.subscriptions, heard, &mut lines);
-        list("May, without asking", &old.grants, &new.grants, GrantDraft::words, &mut lines);
+        list.of(("Done when", "完成条件"), &old.conditions, &new.conditions, condition);
+        let wakeup = |w: &Wakeup| format!("{}: {}", w.words(language), w.prompt);
+        list.of(("Wake-up", "唤醒"), &old.schedules, &new.schedules, wakeup);
+        let heard = |s: &Subscription| format!("{}: {}", s.words(language), s.prompt);
+        list.of(("Listens to", "接收"), &old.subscriptions, &new.subscriptions, heard);
+        let grant = |g: &GrantDraft| g.words(language);
+        list.of(("May, without asking", "无需再问即可做"), &old.grants, &new.grants, grant);
         if old.until != new.until {
-            let end = |until: &Option<String>| until.clone().unwrap_or_else(|| "no end".into());
-            lines.push(format!("Until: {} becomes {}", end(&old.until), end(&new.until)));
+            let none = language.pick("no end", "没有终点");
+            let end = |until: &Option<String>| until.clone().unwrap_or_else(|| none.into());
+            let what = language.pick("Until", "到期");
+            lines.push(becomes(what, &end(&old.until), &end(&new.until), language));
         }
         Change { beyond_facts: lines.len() > facts, lines }
     }
@@ -43,17 +50,44 @@ impl Change {
     }
 }
 
-fn list<T: PartialEq>(
-    what: &str,
-    old: &[T],
-    new: &[T],
-    words: impl Fn(&T) -> String,
-    lines: &mut Vec<String>,
-) {
-    let gone = old.iter().filter(|one| !new.contains(one));
-    lines.extend(gone.map(|one| format!("{what}, no longer: {}", words(one))));
-    let added = new.iter().filter(|one| !old.contains(one));
-    lines.extend(added.map(|one| format!("{what}, new: {}", words(one))));
+fn quoted(text: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("\"{text}\""),
+        Language::Zh => format!("“{text}”"),
+    }
+}
+
+/// One difference: what stood there, and what stands there now.
+pub fn becomes(what: &str, old: &str, new: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("{what}: {old} becomes {new}"),
+        Language::Zh => format!("{what}：由 {old} 改为 {new}"),
+    }
+}
+
+/// The differences of lists.
+struct Lines<'a> {
+    lines: &'a mut Vec<String>,
+    language: Language,
+}
+
+impl Lines<'_> {
+    fn of<T: PartialEq>(
+        &mut self,
+        what: (&'static str, &'static str),
+        old: &[T],
+        new: &[T],
+        words: impl Fn(&T) -> String,
+    ) {
+        let what = self.language.pick(what.0, what.1);
+        let line = |kind: (&'static str, &'static str), one: &T| {
+            format!("{what}{}{}", self.language.pick(kind.0, kind.1), words(one))
+        };
+        let gone = old.iter().filter(|one| !new.contains(one));
+        self.lines.extend(gone.map(|one| line((", no longer: ", "，不再："), one)));
+        let added = new.iter().filter(|one| !old.contains(one));
+        self.lines.extend(added.map(|one| line((", new: ", "，新增："), one)));
+    }
 }
 
 #[cfg(test)]
@@ -70,8 +104,8 @@ mod tests {
             .unwrap()
         };
         let plain = draft("Meet at nine", "");
-        assert!(Change::between(&plain, &plain).is_empty());
-        let moved = Change::between(&plain, &draft("Meet at ten", ""));
+        assert!(Change::between(&plain, &plain, Language::En).is_empty());
+        let moved = Change::between(&plain, &draft("Meet at ten", ""), Language::En);
         assert_eq!(
             moved,
             Change {
@@ -85,7 +119,7 @@ mod tests {
                "grants":[{"tool":"hotel.book","times":2,"currency":"HKD","total":"100"}],
                "until":"2027-05-01T00:00:00Z""#,
         );
-        let widened = Change::between(&plain, &wide);
+        let widened = Change::between(&plain, &wide, Language::En);
         assert_eq!(
             widened.lines,
             [
@@ -94,9 +128,9 @@ mod tests {
                 "Until: no end becomes 2027-05-01T00:00:00Z",
             ]
         );
-        assert!(widened.beyond_facts && Change::between(&wide, &plain).beyond_facts);
+        assert!(widened.beyond_facts && Change::between(&wide, &plain, Language::En).beyond_facts);
         assert_eq!(
-            Change::between(&wide, &plain).lines[1],
+            Change::between(&wide, &plain, Language::En).lines[1],
             "May, without asking, no longer: hotel.book, at most twice, HKD 100.00 in all"
         );
     }

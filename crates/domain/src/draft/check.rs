@@ -6,6 +6,8 @@
 use base::Digest;
 use serde_json::{Map, Number, Value};
 
+use crate::words::Language;
+
 /// What a program looks at, and what must have come of it for the agent to be woken.
 ///
 /// As JSON
@@ -188,15 +190,24 @@ impl Check {
     }
 
     /// The look in plain words, for cards: `feed.price {"item":"x"} price is below 100`.
-    pub fn words(&self) -> String {
-        let test = match &self.test {
-            Test::Changed => "has changed".to_owned(),
-            Test::Below(mark) => format!("is below {mark}"),
-            Test::Above(mark) => format!("is above {mark}"),
-            Test::Contains(text) => format!("contains \"{text}\""),
+    pub fn words(&self, language: Language) -> String {
+        let test = match (&self.test, language) {
+            (Test::Changed, _) => language.pick("has changed", "有变化").to_owned(),
+            (Test::Below(mark), Language::En) => format!("is below {mark}"),
+            (Test::Below(mark), Language::Zh) => format!("低于 {mark}"),
+            (Test::Above(mark), Language::En) => format!("is above {mark}"),
+            (Test::Above(mark), Language::Zh) => format!("高于 {mark}"),
+            (Test::Contains(text), Language::En) => format!("contains \"{text}\""),
+            (Test::Contains(text), Language::Zh) => format!("含有“{text}”"),
         };
-        let path = self.path.as_deref().unwrap_or("its answer");
-        format!("{path} of {} {} {test}", self.tool, self.arguments_text())
+        let (tool, arguments) = (&self.tool, self.arguments_text());
+        match (self.path.as_deref(), language) {
+            (path, Language::En) => {
+                format!("{} of {tool} {arguments} {test}", path.unwrap_or("its answer"))
+            }
+            (Some(path), Language::Zh) => format!("{tool} {arguments} 的 {path} {test}"),
+            (None, Language::Zh) => format!("{tool} {arguments} 的答复{test}"),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ fn read(arguments: &str) -> Result<Draft, String> {
 #[test]
 fn a_draft_needs_conditions_and_times_that_exist() {
     let draft = read(GOOD).unwrap();
-    assert_eq!(draft.schedules[0].rule.words(), "weekdays at 08:00");
+    assert_eq!(draft.schedules[0].rule.words(crate::words::Language::En), "weekdays at 08:00");
     let without = GOOD
         .replace(r#"{"text":"the user ends it","evidence":"statement","authority":"user"}"#, "");
     assert_eq!(
@@ -141,7 +141,7 @@ fn subscriptions_are_bounded_and_name_a_topic_or_none() {
         ]
     );
     assert_eq!(
-        subscriptions.iter().map(Subscription::words).collect::<Vec<_>>(),
+        subscriptions.iter().map(|one| one.words(crate::words::Language::En)).collect::<Vec<_>>(),
         ["events of github (issues.*), only read along", "events of mail (any)"]
     );
     assert!(with(&vec![wakes; 20].join(",")).is_ok());
@@ -167,7 +167,7 @@ fn a_routine_is_a_duty_that_only_the_person_ends() {
     )
     .unwrap();
     assert_eq!(
-        wakeup.words(),
+        wakeup.words(crate::words::Language::En),
         "weekdays at 08:00; not late; only if its answer of feed.price {} has changed"
     );
     let routine = Draft::routine("Morning brief", wakeup, None);

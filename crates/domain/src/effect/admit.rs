@@ -5,7 +5,7 @@
 
 use base::{ActionId, Digest, DutyId, TaskVersionId, Timestamp};
 
-use super::{Content, Grant, Limit};
+use super::{Content, Grant, Limit, Rule, demanded};
 use crate::state::{ActionState, ApprovalState, DutyState, TaskVersionState};
 
 /// The action that asks.
@@ -63,8 +63,12 @@ pub struct Control {
     pub object_taken: Option<ActionId>,
     /// An action of the same errand that is admitted, sent or unknown.
     pub errand_open: Option<ActionId>,
-    /// The approval.
+    /// The approval of the person, or of the policy within a grant.
     pub release: Option<Release>,
+    /// The supervisor's rules in force.
+    pub rules: Vec<Rule>,
+    /// The supervisor's approval, which only counts where a rule asks for it.
+    pub supervisor: Option<Release>,
 }
 
 /// Why an action may not go on. The text says what to do.
@@ -106,6 +110,15 @@ pub enum Refusal {
     /// Nobody released it.
     #[error("nobody has released it; the person decides on its card")]
     NotReleased,
+    /// A rule forbids it.
+    #[error("a rule of the supervisor forbids it; do without it, or ask them about the rule")]
+    Forbidden,
+    /// A rule asks for the person's own word.
+    #[error("a rule of the supervisor asks that the person decides on it; they do so on its card")]
+    PersonAsked,
+    /// A rule asks for the supervisor's word.
+    #[error("the supervisor has not approved it; they decide on their own device")]
+    SupervisorAsked,
     /// Beyond the grant.
     #[error("{0}; the person decides on its card")]
     Limit(Limit),
@@ -118,13 +131,26 @@ pub enum Refusal {
 pub fn admit(action: &Standing<'_>, control: &Control, now: Timestamp) -> Result<(), Refusal> {
     stops(control)?;
     bindings(action, control, now)?;
+    let demanded = demanded(&control.rules, action.content);
+    if demanded.forbid {
+        return Err(Refusal::Forbidden);
+    }
     if let Some(other) = control.object_taken {
         return Err(Refusal::ObjectTaken(other));
     }
     if let Some(other) = control.errand_open {
         return Err(Refusal::ErrandOpen(other));
     }
-    released(action, control, now)
+    let release = control.release.as_ref().ok_or(Refusal::NotReleased)?;
+    released(action, release, Refusal::NotReleased, now)?;
+    if demanded.person && release.by_policy {
+        return Err(Refusal::PersonAsked);
+    }
+    if demanded.supervisor {
+        let approval = control.supervisor.as_ref().ok_or(Refusal::SupervisorAsked)?;
+        return released(action, approval, Refusal::SupervisorAsked, now);
+    }
+    Ok(())
 }
 
 fn stops(control: &Control) -> Result<(), Refusal> {
@@ -170,9 +196,14 @@ fn bindings(action: &Standing<'_>, control: &Control, now: Timestamp) -> Result<
     Ok(())
 }
 
-/// The four questions of an approval; as soon as one has another answer, it is void (ADM-10).
-fn released(action: &Standing<'_>, control: &Control, now: Timestamp) -> Result<(), Refusal> {
-    let release = control.release.as_ref().ok_or(Refusal::NotReleased)?;
+/// The four questions of an approval; as soon as one has another answer, it is void (ADM-10). `nobody`: what is
+/// told if it is none that counts.
+fn released(
+    action: &Standing<'_>,
+    release: &Release,
+    nobody: Refusal,
+    now: Timestamp,
+) -> Result<(), Refusal> {
     let counts = match release.state {
         ApprovalState::Granted => true,
         // A sending that certainly did not leave may be made again under the same approval, which is of
@@ -187,7 +218,7 @@ fn released(action: &Standing<'_>, control: &Control, now: Timestamp) -> Result<
         | ApprovalState::Voided => false,
     };
     if !counts || release.until <= now {
-        return Err(Refusal::NotReleased);
+        return Err(nobody);
     }
     if release.digest != action.digest {
         return Err(Refusal::Tampered);
@@ -208,14 +239,15 @@ fn released(action: &Standing<'_>, control: &Control, now: Timestamp) -> Result<
 pub enum Recall {
     /// For good: whoever wants it makes a new action.
     Cancel,
-    /// Back to where it waits for admission: a hold may be released.
+    /// Back to where it waits for admission: a hold may be released, a word be given.
     Return,
 }
 
-/// A hold sends it back, everything else cancels it.
+/// What can still be settled for the same action sends it back: a hold, or a word that a rule asks for.
+/// Everything else cancels it.
 pub fn recall(refusal: &Refusal) -> Recall {
     match refusal {
-        Refusal::Held => Recall::Return,
+        Refusal::Held | Refusal::PersonAsked | Refusal::SupervisorAsked => Recall::Return,
         Refusal::SystemStop
         | Refusal::Paused
         | Refusal::DutyOver
@@ -227,6 +259,7 @@ pub fn recall(refusal: &Refusal) -> Recall {
         | Refusal::Tampered
         | Refusal::Entry
         | Refusal::NotReleased
+        | Refusal::Forbidden
         | Refusal::Limit(_) => Recall::Cancel,
     }
 }
@@ -269,6 +302,9 @@ impl Refusal {
             | Refusal::Tampered
             | Refusal::Entry
             | Refusal::NotReleased
+            | Refusal::Forbidden
+            | Refusal::PersonAsked
+            | Refusal::SupervisorAsked
             | Refusal::Limit(_) => false,
         }
     }

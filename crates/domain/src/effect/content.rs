@@ -14,12 +14,11 @@ use super::Effect;
 const CONTENT_BYTES_MAX: usize = 64 * 1024;
 /// Up to here every whole number is a 64-bit float of its own.
 const EXACT_MAX: u64 = (1 << 53) - 1;
-/// Lines of a card.
-const CARD_LINES_MAX: usize = 20;
+/// What a card says of a call that nobody has described. No operation id travels with it.
+const UNDESCRIBED: &str =
+    "no manifest describes it; what came of it cannot be looked up, you say it";
 /// Characters of one line's label.
 const CARD_LABEL_MAX: usize = 80;
-/// Characters of one line's value; the whole stands in the content.
-const CARD_VALUE_MAX: usize = 400;
 
 /// What a connector's manifest says of a tool with an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -354,7 +353,8 @@ fn recipients(spec: &Spec, arguments: &Map<String, Value>) -> Result<Vec<String>
     Ok(all)
 }
 
-/// The lines that a person decides by; without any in the manifest, every argument is one. The names of
+/// The lines that a person decides by, whole: whoever shows them may fold a long one and hides none. Without
+/// any in the manifest, every argument is one, as it always is of what only people release. The names of
 /// arguments are the model's words where nobody wrote down which there are.
 fn card(
     spec: &Spec,
@@ -368,20 +368,17 @@ fn card(
             Some(value) => value.to_string(),
         };
         let label = crate::words::on_one_line(&name.replace('_', " "), CARD_LABEL_MAX);
-        CardLine { label, value: crate::words::on_one_line(&value, CARD_VALUE_MAX) }
+        CardLine { label, value: crate::words::on_one_line(&value, usize::MAX) }
     };
-    if !spec.card.is_empty() {
-        let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
-        return spec.card.iter().take(CARD_LINES_MAX).map(|p| line(&last(p), at(p))).collect();
+    let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
+    let mut lines: Vec<CardLine> = spec.card.iter().map(|p| line(&last(p), at(p))).collect();
+    let by_hand = spec.effect == Effect::Human;
+    if by_hand && lines.is_empty() {
+        lines.push(CardLine { label: "what it does".into(), value: UNDESCRIBED.into() });
     }
-    let mut lines: Vec<CardLine> = arguments
-        .iter()
-        .take(CARD_LINES_MAX)
-        .map(|(name, value)| line(name, Some(value.clone())))
-        .collect();
-    if let Some(more) = arguments.len().checked_sub(CARD_LINES_MAX).filter(|more| *more > 0) {
-        let value = format!("{more} more arguments");
-        lines.push(CardLine { label: "not shown".into(), value });
+    if by_hand || spec.card.is_empty() {
+        let unnamed = arguments.iter().filter(|(name, _)| !spec.card.contains(name));
+        lines.extend(unnamed.map(|(name, value)| line(name, Some(value.clone()))));
     }
     lines
 }

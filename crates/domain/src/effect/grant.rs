@@ -3,6 +3,7 @@
 use base::{Amount, AmountError, Currency, Timestamp};
 
 use super::{Content, Effect};
+use crate::words::Language;
 
 /// Grants of one duty.
 pub const GRANTS_MAX: usize = 12;
@@ -92,27 +93,34 @@ impl GrantDraft {
     }
 
     /// The grant in plain words, for cards and lists.
-    pub fn words(&self) -> String {
+    pub fn words(&self, language: Language) -> String {
         let amount = |text: &Option<String>| self.limit(text.as_deref()).ok().flatten();
-        let mut said = format!("{}, at most {}", self.tool, times(self.times));
-        match (amount(&self.each), amount(&self.total)) {
-            (Some(each), Some(total)) => said += &format!(", {each} each, {total} in all"),
-            (None, Some(total)) => said += &format!(", {total} in all"),
-            (_, None) => {}
+        let count = times(self.times, language);
+        let at_most = language.pick(", at most ", "，最多");
+        let mut said = format!("{}{at_most}{count}", self.tool);
+        if let Some(total) = amount(&self.total) {
+            said += &match (amount(&self.each), language) {
+                (Some(each), Language::En) => format!(", {each} each, {total} in all"),
+                (Some(each), Language::Zh) => format!("，每次 {each}，合计 {total}"),
+                (None, Language::En) => format!(", {total} in all"),
+                (None, Language::Zh) => format!("，合计 {total}"),
+            };
         }
         if !self.to.is_empty() {
-            said += &format!(", only to {}", self.to.join(", "));
+            said += language.pick(", only to ", "，仅限 ");
+            said += &self.to.join(language.comma());
         }
         said
     }
 }
 
-/// `once`, `twice`, `3 times`.
-pub(super) fn times(times: u32) -> String {
-    match times {
-        1 => "once".into(),
-        2 => "twice".into(),
-        more => format!("{more} times"),
+/// `once`, `twice`, `3 times`; ` 3 次`.
+pub(super) fn times(times: u32, language: Language) -> String {
+    match (times, language) {
+        (1, Language::En) => "once".into(),
+        (2, Language::En) => "twice".into(),
+        (more, Language::En) => format!("{more} times"),
+        (count, Language::Zh) => format!(" {count} 次"),
     }
 }
 
@@ -185,7 +193,7 @@ impl Grant {
         }
         if self.used.count >= self.times {
             let allowed = u32::try_from(self.times).unwrap_or(u32::MAX);
-            return Err(Limit::Times(times(allowed)));
+            return Err(Limit::Times(times(allowed, Language::En)));
         }
         if let Some(unknown) = content.recipients.iter().find(|name| !self.to.contains(name)) {
             return Err(Limit::Recipient(unknown.clone()));

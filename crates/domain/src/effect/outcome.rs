@@ -11,6 +11,8 @@ pub enum Observation {
     NotSent(String),
     /// An answer with a receipt that can be queried.
     Receipt(String),
+    /// An answer to what was only asked: it is its own evidence.
+    Answered,
     /// An answer by which the vendor promises that nothing happened.
     Refused(String),
     /// Any other answer.
@@ -27,6 +29,8 @@ pub enum Outcome {
         /// The receipt.
         receipt: String,
     },
+    /// What was told is told, and its answer is all that was wanted.
+    Answered,
     /// Certainly nothing happened.
     Blocked {
         /// Why.
@@ -46,6 +50,7 @@ pub fn judge(seen: Observation) -> Outcome {
     match seen {
         Observation::NotSent(why) => Outcome::Blocked { why, again: true },
         Observation::Receipt(receipt) => Outcome::Accepted { receipt },
+        Observation::Answered => Outcome::Answered,
         Observation::Refused(why) => Outcome::Blocked { why, again: false },
         Observation::Other(why) | Observation::Lost(why) => Outcome::Unknown { why },
     }
@@ -78,8 +83,11 @@ pub struct Settled {
     pub sent_at: Timestamp,
     /// The manifest's promise: later than this, "not found" means that nothing happened.
     pub settled_after_ms: Option<u64>,
-    /// The outside contradicted itself before: only a finding or a person settles it now.
+    /// The outside contradicted itself before: only what it confirmed and is there after all, or a person,
+    /// settles it now.
     pub contradicted: bool,
+    /// The answer by which the vendor promised that nothing happened, if it gave that one.
+    pub refused: Option<String>,
 }
 
 /// What a look comes to.
@@ -127,6 +135,17 @@ pub fn reconcile(action: &Settled, sight: &Sight, now: Timestamp) -> Finding {
             let said = action.receipt.as_deref().unwrap_or_default();
             Finding::Contradiction { why: format!("{said} was confirmed, and {receipt} is there") }
         }
+        (ActionState::Unknown, Sight::Found { receipt, ended: false })
+            if action.refused.is_some() && !action.contradicted =>
+        {
+            Finding::Contradiction { why: format!("it was refused, and yet {receipt} is there") }
+        }
+        // What it never confirmed and yet has, the person settles; until they do, its errand stays open.
+        (ActionState::Unknown, Sight::Found { receipt, ended: false })
+            if action.contradicted && action.receipt.as_ref() != Some(receipt) =>
+        {
+            Finding::Again
+        }
         (_, Sight::Found { receipt, ended: false }) => {
             Finding::Effective { receipt: receipt.clone() }
         }
@@ -136,9 +155,14 @@ pub fn reconcile(action: &Settled, sight: &Sight, now: Timestamp) -> Finding {
                 action.receipt.as_deref().unwrap_or("it")
             ),
         },
-        (ActionState::Unknown, Sight::Absent) if promised && !action.contradicted => {
-            Finding::Blocked { why: "it is not there, and can no longer come".into() }
-        }
+        (ActionState::Unknown, Sight::Absent) if !action.contradicted => match &action.refused {
+            // Both say that nothing happened.
+            Some(why) => Finding::Blocked { why: why.clone() },
+            None if promised => {
+                Finding::Blocked { why: "it is not there, and can no longer come".into() }
+            }
+            None => Finding::Again,
+        },
         (_, Sight::Absent) => Finding::Again,
     }
 }

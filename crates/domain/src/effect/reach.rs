@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 
 use super::grant::times;
 use crate::draft::{Draft, Wakeup};
-use crate::schedule::local_words;
+use crate::words::{self, Language};
 
 /// Wake-ups that are counted; beyond it the card says so.
 const WAKEUPS_MAX: u32 = 10_000;
@@ -81,27 +81,36 @@ fn wakeups(
 
 impl Reach {
     /// One sentence for the card.
-    pub fn words(&self, zone: &TimeZone) -> String {
+    pub fn words(&self, zone: &TimeZone, language: Language) -> String {
         let mut parts: Vec<String> = self.money.iter().map(Amount::to_string).collect();
-        parts.extend(self.actions.iter().map(|(tool, n)| format!("{tool} {}", times(*n))));
-        match self.people.len() {
-            0 => {}
-            1 => parts.push("1 person written to".into()),
-            n => parts.push(format!("{n} people written to")),
+        parts.extend(
+            self.actions.iter().map(|(tool, n)| {
+                format!("{tool}{}{}", language.pick(" ", ""), times(*n, language))
+            }),
+        );
+        match (self.people.len(), language) {
+            (0, _) => {}
+            (1, Language::En) => parts.push("1 person written to".into()),
+            (n, Language::En) => parts.push(format!("{n} people written to")),
+            (n, Language::Zh) => parts.push(format!("写信给 {n} 人")),
         }
-        match self.wakeups {
-            Some(0) => {}
-            Some(1) => parts.push("1 wake-up".into()),
-            Some(n) => parts.push(format!("{n} wake-ups")),
-            None => parts.push("wake-ups without end".into()),
+        match (self.wakeups, language) {
+            (Some(0), _) => {}
+            (Some(1), Language::En) => parts.push("1 wake-up".into()),
+            (Some(n), Language::En) => parts.push(format!("{n} wake-ups")),
+            (Some(n), Language::Zh) => parts.push(format!("唤醒 {n} 次")),
+            (None, _) => parts.push(language.pick("wake-ups without end", "唤醒不限次数").into()),
         }
         if parts.is_empty() {
-            parts.push("nothing outside".into());
+            parts.push(language.pick("nothing outside", "对外什么都不做").into());
         }
-        let until = match self.until {
-            Some(at) => format!(", until {}", local_words(zone, at)),
-            None => ", until you end it".into(),
-        };
-        format!("At most {}{until}", parts.join(", "))
+        let until = self.until.map(|until| words::at(language, zone, until));
+        let parts = parts.join(language.pick(", ", "，"));
+        match (until, language) {
+            (Some(until), Language::En) => format!("At most {parts}, until {until}"),
+            (None, Language::En) => format!("At most {parts}, until you end it"),
+            (Some(until), Language::Zh) => format!("最多：{parts}，到 {until} 为止"),
+            (None, Language::Zh) => format!("最多：{parts}，到你结束为止"),
+        }
     }
 }

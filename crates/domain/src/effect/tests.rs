@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 
 mod decisions;
+mod rules;
 
 /// The time of every test here.
 const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
@@ -307,22 +308,39 @@ fn a_card_shows_what_could_hide_something_and_leaves_nothing_out_in_silence() {
     ];
     assert_eq!(lines(&spec(), call, &[offer]), wanted);
 
-    // Without a manifest's word every argument is shown, under the name that the model gave it.
-    let call = json!({"to": "b", "a.b": "hidden?", "x\u{202e}y": 1, "none": null, "text": "é".repeat(401)});
-    let wanted = vec![
+    // Without a manifest's word every argument is shown whole, under the name that the model gave it.
+    let long = "é".repeat(3_000);
+    let call = json!({"to": "b", "a.b": "hidden?", "x\u{202e}y": 1, "none": null, "text": long});
+    let every = vec![
         pair("a.b", "hidden?"),
         pair("none", "not given"),
-        pair("text", &format!("{}…", "é".repeat(400))),
+        pair("text", &long),
         pair("to", "b"),
         pair("x\\u{202e}y", "1"),
     ];
-    assert_eq!(lines(&plain(), call, &[]), wanted);
+    assert_eq!(lines(&plain(), call.clone(), &[]), every);
     let many = |n: usize| -> Value {
         Value::Object((0..n).map(|n| (format!("a{n:02}"), json!(n))).collect())
     };
-    assert_eq!(lines(&plain(), many(20), &[]).len(), 20);
-    let shown = lines(&plain(), many(23), &[]);
-    assert_eq!((shown.len(), shown[20].clone()), (21, pair("not shown", "3 more arguments")));
+    assert_eq!(lines(&plain(), many(300), &[]).len(), 300);
+
+    // What only people release says whether anybody described it, and hides nothing beside its card.
+    let by_hand = Spec { effect: Effect::Human, ..plain() };
+    let nobody = "no manifest describes it; what came of it cannot be looked up, you say it";
+    let wanted: Vec<_> = [pair("what it does", nobody)].into_iter().chain(every.clone()).collect();
+    assert_eq!(lines(&by_hand, call.clone(), &[]), wanted);
+    let named = Spec { card: vec!["to".into()], ..by_hand };
+    let wanted = vec![every[3].clone(), every[0].clone(), every[1].clone(), every[2].clone()];
+    assert_eq!(lines(&named, call.clone(), &[])[..4], wanted);
+
+    // A sentence about it is folded, and says so.
+    let told = |call| {
+        crate::words::operation(&told(&plain(), call, &[]).unwrap(), crate::words::Language::En)
+    };
+    let said = told(call);
+    assert!(said.contains(&format!("text {}…, to b", "é".repeat(400))), "{said}");
+    let said = told(many(23));
+    assert!(said.ends_with("a19 19, 3 more on its card)"), "{said}");
 }
 
 #[test]
@@ -347,13 +365,13 @@ fn the_operation_id_is_ours_and_numbers_are_kept_or_refused() {
 fn a_content_has_a_bound() {
     let of =
         |bytes: usize| freeze(&plain(), &map(json!({"t": "x".repeat(bytes)})), &[], None, None);
-    let rest = of(1_000).unwrap().bytes.len() - 1_000;
-    // Above 400 characters the card's line no longer grows.
-    let rest = of(2_000).unwrap().bytes.len() - 2_000 - rest + rest;
-    assert_eq!(of(64 * 1024 - rest).unwrap().bytes.len(), 64 * 1024);
-    let long = of(64 * 1024 - rest + 1).unwrap_err();
-    assert_eq!(long, ContentError::Long(64 * 1024 + 1));
-    assert_eq!(long.to_string(), "it has 65537 bytes; at most 65536 can be released at once");
+    // It stands there twice: in the arguments, and whole on the card.
+    let rest = of(1_000).unwrap().bytes.len() - 2_000;
+    let most = (64 * 1024 - rest) / 2;
+    let long = of(most + 1).unwrap_err();
+    assert_eq!(long, ContentError::Long(rest + 2 * most + 2));
+    assert_eq!(of(most).map(|frozen| frozen.bytes.len()), Ok(rest + 2 * most));
+    assert!(long.to_string().ends_with(" bytes; at most 65536 can be released at once"), "{long}");
 }
 
 /// The grant that covers the story's content, with something used of it.
@@ -524,7 +542,7 @@ fn a_grant_is_told_in_plain_words() {
             ..draft()
         },
     ]
-    .map(|draft| draft.words());
+    .map(|draft| draft.words(crate::words::Language::En));
     let wanted = [
         "hotel.book_hotel, at most 3 times, HKD 3 000.00 each, HKD 8 200.00 in all, only to Ada, Bob",
         "hotel.book_hotel, at most twice, HKD 8 200.00 in all",

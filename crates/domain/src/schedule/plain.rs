@@ -6,6 +6,7 @@ use super::pattern::Pattern;
 use super::{
     Cron, DAYS, Rule, ScheduleError, hours_minutes, month_day, time, weekday, weekday_word,
 };
+use crate::words::{self, Language};
 
 /// Longer texts are refused unread, in bytes.
 const TEXT_MAX: usize = 220;
@@ -38,22 +39,31 @@ impl Rule {
     }
 
     /// The rule in plain words, for cards and lists.
-    pub fn words(&self) -> String {
-        match self {
-            Rule::Daily { at } => format!("every day at {}", hours_minutes(*at)),
-            Rule::Weekdays { at } => format!("weekdays at {}", hours_minutes(*at)),
-            Rule::Weekly { at, weekday } => {
+    pub fn words(&self, language: Language) -> String {
+        match (self, language) {
+            (Rule::Daily { at }, Language::En) => format!("every day at {}", hours_minutes(*at)),
+            (Rule::Daily { at }, Language::Zh) => format!("每天 {}", hours_minutes(*at)),
+            (Rule::Weekdays { at }, Language::En) => format!("weekdays at {}", hours_minutes(*at)),
+            (Rule::Weekdays { at }, Language::Zh) => format!("工作日 {}", hours_minutes(*at)),
+            (Rule::Weekly { at, weekday }, Language::En) => {
                 format!("every {} at {}", capital(weekday_word(*weekday)), hours_minutes(*at))
             }
-            Rule::Monthly { at, day } => {
+            (Rule::Weekly { at, weekday }, Language::Zh) => {
+                format!("每周{} {}", words::weekday(*weekday), hours_minutes(*at))
+            }
+            (Rule::Monthly { at, day }, Language::En) => {
                 let or_last = if *day > 28 { " (or the last day)" } else { "" };
                 format!("every month on day {day}{or_last} at {}", hours_minutes(*at))
             }
-            Rule::Cron(cron) => {
+            (Rule::Monthly { at, day }, Language::Zh) => {
+                let or_last = if *day > 28 { "（或最后一天）" } else { "" };
+                format!("每月 {day} 日{or_last} {}", hours_minutes(*at))
+            }
+            (Rule::Cron(cron), _) => {
                 let pattern = cron.pattern();
-                let simple = once_a_day(&pattern).map(|rule| rule.words());
+                let simple = once_a_day(&pattern).map(|rule| rule.words(language));
                 simple
-                    .or_else(|| evenly(&pattern))
+                    .or_else(|| evenly(&pattern, language))
                     .unwrap_or_else(|| format!("cron \"{}\"", cron.text()))
             }
         }
@@ -95,6 +105,7 @@ fn english_month_day(days: &str) -> Option<&str> {
 
 fn chinese_month_day(days: &str) -> Option<&str> {
     let rest = days.strip_prefix("每月").or_else(|| days.strip_prefix("每个月"))?;
+    let rest = rest.strip_suffix("（或最后一天）").unwrap_or(rest);
     ["日", "号", "號"].iter().find_map(|ending| rest.strip_suffix(ending))
 }
 
@@ -166,19 +177,20 @@ fn once_a_day(pattern: &Pattern) -> Option<Rule> {
 }
 
 /// `every 30 minutes` for a pattern that fires so around the clock.
-fn evenly(pattern: &Pattern) -> Option<String> {
+fn evenly(pattern: &Pattern, language: Language) -> Option<String> {
     let divisors = |whole: u32| (1..whole).filter(move |n| whole.is_multiple_of(*n));
     let multiples = |n: u32, whole: u32| (0..whole).filter(move |i| i.is_multiple_of(n));
     let bits = |n, whole| multiples(n, whole).fold(0, |bits, i| bits | 1 << i);
-    let every = |n: u32, unit: &str| match n {
-        1 => format!("every {unit}"),
-        n => format!("every {n} {unit}s"),
+    let every = |n: u32, unit: &str, chinese: &str| match (n, language) {
+        (1, Language::En) => format!("every {unit}"),
+        (n, Language::En) => format!("every {n} {unit}s"),
+        (n, Language::Zh) => format!("每 {n} {chinese}"),
     };
     let by_minutes = divisors(60)
         .find(|n| Pattern { minutes: bits(*n, 60), ..Pattern::ALL } == *pattern)
-        .map(|n| every(n, "minute"));
+        .map(|n| every(n, "minute", "分钟"));
     let by_hours = || divisors(24).find(|n| hourly(bits(*n, 24)) == *pattern);
-    by_minutes.or_else(|| by_hours().map(|n| every(n, "hour")))
+    by_minutes.or_else(|| by_hours().map(|n| every(n, "hour", "小时")))
 }
 
 fn hourly(hours: u64) -> Pattern {

@@ -21,7 +21,7 @@ fn slots_follow_the_owners_wall_clock() {
     assert_eq!(next(&weekdays, "2027-03-05T00:00:00Z"), "2027-03-08T00:00:00.000000Z");
     let friday = words("every friday 17:30");
     assert_eq!(next(&friday, "2027-03-05T09:30:00Z"), "2027-03-12T09:30:00.000000Z");
-    assert_eq!(friday.words(), "every Friday at 17:30");
+    assert_eq!(friday.words(crate::words::Language::En), "every Friday at 17:30");
 }
 
 #[test]
@@ -290,7 +290,9 @@ fn a_years_outage_of_every_minute_costs_little() {
 
 #[test]
 fn plain_words_are_read_in_both_languages() {
-    let check = |text: &str, expected: &str| assert_eq!(words(text).words(), expected, "{text}");
+    let check = |text: &str, expected: &str| {
+        assert_eq!(words(text).words(crate::words::Language::En), expected, "{text}")
+    };
     check("daily 07:30", "every day at 07:30");
     check("Every day at 7:30", "every day at 07:30");
     check("weekdays 8:00", "weekdays at 08:00");

@@ -222,6 +222,13 @@ pub const CUSTODY: &[Custody] = &[
         "grants_duty",
         Alarm::Never("it ends with its duty, its version or its last day"),
     ),
+    held(
+        "rule",
+        "active",
+        Stage::Person,
+        "rule_active",
+        Alarm::Never("only the supervisor ends a rule, whenever they like"),
+    ),
     // The sweeper asks these by when they came there, so they have an index besides the stages' own.
     held("action", "proposed", Stage::Review, "action_hurried", Alarm::AfterMs(5 * MINUTE_MS)),
     held(

@@ -63,6 +63,8 @@ pub struct State {
     pub approval: Option<Approval>,
     /// Blocked, and it never left.
     pub again: bool,
+    /// The last sending was answered with a refusal.
+    pub refused: bool,
     pub attempts: u8,
     pub receipt: bool,
     pub contradicted: bool,
@@ -171,6 +173,7 @@ impl State {
             action: ActionState::Proposed,
             approval: None,
             again: false,
+            refused: false,
             attempts: 0,
             receipt: false,
             contradicted: false,
@@ -334,7 +337,8 @@ impl State {
                 self.approval_becomes(ApprovalState::Consumed);
                 self.becomes(ActionState::Dispatched);
                 self.attempts += 1;
-                (self.late, self.settled, self.again) = (false, false, false);
+                (self.late, self.settled) = (false, false);
+                (self.again, self.refused) = (false, false);
                 self.hands[hand] = Hand::Permit;
             }
         }
@@ -381,12 +385,20 @@ impl State {
             }
             (Outcome::Blocked { again, .. }, ActionState::Dispatched | ActionState::Unknown) => {
                 self.again = again;
-                self.becomes(ActionState::Blocked);
+                // A refusal counts once a look finds nothing either.
+                self.refused = !again;
+                self.becomes(if again { ActionState::Blocked } else { ActionState::Unknown });
             }
             (Outcome::Unknown { .. }, ActionState::Dispatched) => {
                 self.becomes(ActionState::Unknown);
             }
-            (Outcome::Accepted { .. } | Outcome::Blocked { .. } | Outcome::Unknown { .. }, _) => {}
+            (
+                Outcome::Accepted { .. }
+                | Outcome::Answered
+                | Outcome::Blocked { .. }
+                | Outcome::Unknown { .. },
+                _,
+            ) => {}
         }
     }
 
@@ -410,6 +422,7 @@ impl State {
             sent_at: at(0),
             settled_after_ms: Some(1_000),
             contradicted: self.contradicted,
+            refused: self.refused.then(|| "sold out".into()),
         };
         match reconcile(&settled, &sight, at(u8::from(self.settled))) {
             Finding::Again | Finding::Confirmed => {}
@@ -522,6 +535,10 @@ pub fn check(was: &State, event: Event, is: &State) -> Result<(), &'static str> 
         ("what may have happened is not sent again", {
             let open = matches!(was.action, ActionState::Unknown | ActionState::Dispatched);
             !(open || was.sent > 0) || is.attempts == was.attempts
+        }),
+        ("a refusal counts once a look finds nothing either", {
+            let ended = was.action != ActionState::Blocked && is.action == ActionState::Blocked;
+            !ended || is.again || event == Event::Look(true)
         }),
         ("a tap during a pause does nothing", {
             event != Event::Approve || !(was.paused || was.stopped) || is == was

@@ -8,11 +8,12 @@ use store::action::Action;
 use store::approval::{self, Approval, Tap};
 use store::attempt::{self, Said};
 use store::device::Device;
+use store::owner::PrincipalKind;
 use store::{OwnerTx, Result, StoreError};
 
 use super::Changed;
 use crate::Context;
-use crate::effect::{drop_action, settled};
+use crate::effect::{drop_action, settled, template};
 
 /// Characters of a reason that are kept.
 const REASON_MAX: usize = 500;
@@ -25,7 +26,7 @@ pub fn approve(
     id: ActionId,
     shown: Digest,
 ) -> Result<Changed> {
-    let (mut action, request) = match open(tx, id)? {
+    let (mut action, request) = match open(tx, device, id)? {
         Ok(open) => open,
         Err(conflict) => return Ok(conflict),
     };
@@ -49,12 +50,19 @@ pub fn approve(
                 .into(),
         ));
     }
-    let tap = Tap { by: Some(device.principal), device: Some(device.id), reason: None };
+    let template = Some(template(store::owner::locked(tx)?.language()));
+    let tap = Tap { by: Some(device.principal), device: Some(device.id), reason: None, template };
     approval::advance(tx, &request, ApprovalState::Granted, tap)?;
-    action.state = ActionState::Authorized;
-    action.due_at = Some(tx.now());
-    action.reason = None;
-    store::action::put(tx, &action, ActionState::AwaitingApproval, Some(device.principal))?;
+    let was = action.state;
+    // The supervisor's word alone takes it nowhere: it stands besides the release that is needed anyway.
+    if request.kind == PrincipalKind::User {
+        action.state = ActionState::Authorized;
+    }
+    if action.state == ActionState::Authorized {
+        action.due_at = Some(tx.now());
+        action.reason = None;
+    }
+    store::action::put(tx, &action, was, Some(device.principal))?;
     Ok(Changed::Done)
 }
 
@@ -66,34 +74,49 @@ pub fn deny(
     id: ActionId,
     reason: Option<String>,
 ) -> Result<Changed> {
-    let (mut action, request) = match open(tx, id)? {
+    let (mut action, request) = match open(tx, device, id)? {
         Ok(open) => open,
         Err(conflict) => return Ok(conflict),
     };
     let reason = reason.map(|reason| words::on_one_line(reason.trim(), REASON_MAX));
     let reason = reason.filter(|reason| !reason.is_empty());
     let by = Some(device.principal);
-    let tap = Tap { by, device: Some(device.id), reason: reason.clone() };
+    let template = Some(template(store::owner::locked(tx)?.language()));
+    let tap = Tap { by, device: Some(device.id), reason: reason.clone(), template };
     approval::advance(tx, &request, ApprovalState::Denied, tap)?;
-    action.state = ActionState::Denied;
-    action.due_at = None;
-    action.reason = Some(reason.unwrap_or_else(|| "the person refused it".into()));
-    store::action::put(tx, &action, ActionState::AwaitingApproval, by)?;
-    settled(cx, tx, &action)?;
+    let (to, who) = match request.kind {
+        PrincipalKind::Supervisor => (ActionState::Withdrawn, "the supervisor refused it"),
+        PrincipalKind::User | PrincipalKind::Policy => {
+            (ActionState::Denied, "the person refused it")
+        }
+    };
+    let why = match (request.kind, reason) {
+        (PrincipalKind::Supervisor, Some(reason)) => format!("{who}: {reason}"),
+        (PrincipalKind::User | PrincipalKind::Policy, Some(reason)) => reason,
+        (_, None) => who.to_owned(),
+    };
+    drop_action(cx, tx, &mut action, to, &why, by)?;
     Ok(Changed::Done)
 }
 
-/// The action and its request, if it can still be decided; the time is compared here.
+/// The action and the request that is this device's to decide, if it still can be; the time is compared here.
 fn open(
     tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
     id: ActionId,
 ) -> Result<std::result::Result<(Action, Approval), Changed>> {
     let action = own(tx, id)?;
     let now = tx.now();
-    if action.state == ActionState::AwaitingApproval
-        && let Some(request) = action.approval
-    {
-        let request = approval::get(tx, request)?;
+    let kind = store::owner::kind(tx, device.principal)?;
+    let unsent = matches!(action.state, ActionState::AwaitingApproval | ActionState::Authorized);
+    let request = match (kind, action.approval) {
+        (PrincipalKind::Supervisor, _) => approval::besides(tx, id)?,
+        (PrincipalKind::User, Some(request)) => Some(approval::get(tx, request)?),
+        (PrincipalKind::User, None) | (PrincipalKind::Policy, _) => None,
+    };
+    let open =
+        |request: &Approval| request.kind == kind && request.state == ApprovalState::Requested;
+    if unsent && let Some(request) = request.filter(open) {
         if request.until_at <= now || action.expires_at.is_some_and(|at| at <= now) {
             let said = "The time for this decision has passed. Nothing was done.";
             return Ok(Err(Changed::Conflict(said.into())));

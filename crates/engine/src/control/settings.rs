@@ -4,6 +4,7 @@ use base::{Digest, MicroUsd};
 use domain::event::Dial;
 use domain::schedule::{Rule, zone};
 use domain::state::ScheduleState;
+use domain::words::Language;
 use store::device::Device;
 use store::{OwnerTx, Result, StoreError};
 
@@ -22,9 +23,11 @@ pub struct Settings {
     pub month_cap: Option<MicroUsd>,
     /// How far the agent goes by itself where no duty asks for it.
     pub dial: Option<Dial>,
+    /// In which language the server speaks to them.
+    pub language: Option<Language>,
 }
 
-/// The user sets their name, zone, cap or dial. What waited for a higher cap goes on at once; schedules in
+/// The user sets their name, zone, cap, dial or language. What waited for a higher cap goes on at once; schedules in
 /// force get their next slot in the new zone, counted from now.
 pub fn settings(tx: &mut OwnerTx<'_, '_>, device: &Device, wish: &Settings) -> Result<Changed> {
     let owner = store::owner::locked(tx)?;
@@ -52,10 +55,15 @@ pub fn settings(tx: &mut OwnerTx<'_, '_>, device: &Device, wish: &Settings) -> R
     if dial != owner.dial {
         store::owner::set_dial(tx, dial)?;
     }
+    let language = wish.language.unwrap_or_else(|| owner.language());
+    if wish.language.is_some_and(|wanted| owner.language != Some(wanted)) {
+        store::owner::set_language(tx, language)?;
+    }
     // Without the names: the audit chain holds digests only.
     let cap_bytes = cap.0.to_be_bytes();
+    let words = [dial.word().as_bytes(), language.word().as_bytes()];
     let digest =
-        Digest::of_parts([name.as_bytes(), place.as_bytes(), &cap_bytes, dial.word().as_bytes()]);
+        Digest::of_parts([name.as_bytes(), place.as_bytes(), &cap_bytes, words[0], words[1]]);
     tx.audit(Some(device.principal), "settings", owner.id, Some(digest));
     lift(tx)?;
     Ok(Changed::Done)

@@ -22,9 +22,8 @@ const LASTS_MS: u64 = 30 * 24 * 3_600_000;
 /// The kind of an address.
 const URL: &str = "url";
 
-/// Why a read may not be made: an id that nobody issued, or a way round a broken connector (TOOL-08).
+/// Why a read may not be made as one: an id that nobody issued.
 pub(super) fn refusal(
-    cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     work: &Work,
     wish: &Wish,
@@ -34,7 +33,7 @@ pub(super) fn refusal(
             return Ok(Some(not_issued(need)));
         }
     }
-    way_round(cx, tx, &wish.tool, &wish.needs)
+    Ok(None)
 }
 
 /// The object that counts for an id in a call of this run.

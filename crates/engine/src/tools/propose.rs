@@ -2,10 +2,11 @@
 
 use base::DutyId;
 use domain::draft::{Change, Draft, Wakeup};
+use domain::effect::Effect;
 use domain::event::{EventKind, Trust};
 use domain::schedule::zone;
 use domain::state::{DutyState, ProposalState};
-use domain::words::Notice;
+use domain::words::{self, Language, Notice, Question};
 use model::ToolCall;
 use serde_json::{Map, Value};
 use store::duty::Duty;
@@ -46,7 +47,7 @@ fn proposal(
         duty,
         content,
         digest,
-        template: "proposal-1".into(),
+        template: format!("proposal-2 {}", store::owner::locked(tx)?.language().word()),
         state: ProposalState::Open,
         decided_by: None,
         expires_at: tx.now().plus_ms(PROPOSAL_LASTS_MS),
@@ -174,10 +175,11 @@ fn unknown_names(
     draft: &Draft,
 ) -> Result<Option<String>> {
     for grant in &draft.grants {
-        if cx.world.spec(&grant.tool).is_none() {
+        // What only people release, each call by itself, would be no grant.
+        if cx.world.spec(&grant.tool).is_none_or(|spec| spec.effect == Effect::Human) {
             return Ok(Some(format!(
-                "Not proposed: {} is no tool with an effect, so nothing of it can be granted. Name tools \
-                 as they are listed.",
+                "Not proposed: {} is no tool with an effect that can be granted. Name tools as they are \
+                 listed.",
                 grant.tool
             )));
         }
@@ -212,7 +214,8 @@ fn start(
     }
     let kind = (ProposalKind::NewDuty, None);
     let proposal = proposal(cx, tx, work, call, kind, frozen(draft)?)?;
-    let text = format!("Start this duty? {}: {}", draft.title, draft.goal);
+    let (title, goal) = (&draft.title, &draft.goal);
+    let text = |language| words::proposal_asks(Question::Start, title, goal, language);
     notice::card(cx, tx, &proposal, text)?;
     Ok(proposed(&proposal))
 }
@@ -244,7 +247,8 @@ fn change(
         Err(why) => return Ok(why),
     };
     let version = store::duty::version(tx, duty.id)?;
-    let change = Change::between(&assemble::draft(tx, &version)?, draft);
+    let before = assemble::draft(tx, &version)?;
+    let change = Change::between(&before, draft, Language::En);
     if change.is_empty() {
         return Ok("Not proposed: this is what the duty asks for already.".into());
     }
@@ -256,15 +260,17 @@ fn change(
                 change.lines.join("; ")
             ));
         }
-        return adopt(cx, tx, work, &duty, draft, &change);
+        return adopt(cx, tx, work, &duty, draft, &before);
     }
     if let Some(why) = unknown_names(cx, tx, work, draft)? {
         return Ok(why);
     }
     let kind = (ProposalKind::ChangeDuty, Some(duty.id));
     let proposal = proposal(cx, tx, work, call, kind, frozen(draft)?)?;
-    let lines = change.lines.join(". ");
-    notice::card(cx, tx, &proposal, format!("Change \"{}\"? {lines}.", draft.title))?;
+    notice::card(cx, tx, &proposal, |language| {
+        let lines = lines(&before, draft, language);
+        words::proposal_asks(Question::Change, &draft.title, &lines, language)
+    })?;
     Ok(proposed(&proposal))
 }
 
@@ -291,7 +297,7 @@ fn adopt(
     work: &Work,
     duty: &Duty,
     draft: &Draft,
-    change: &Change,
+    before: &Draft,
 ) -> Result<String> {
     let body = NewBody {
         id: cx.id(),
@@ -303,11 +309,17 @@ fn adopt(
     let id = body.id;
     let digest = store::event::put_body(tx, body)?;
     control::adopt(cx, tx, duty.id, (id, digest), work.run.id)?;
-    let lines = change.lines.join(". ");
-    let notice = Notice::Adopted { lines: &lines };
+    let said = lines(before, draft, store::owner::locked(tx)?.language());
+    let notice = Notice::Adopted { lines: &said };
     let about = About { duty: Some(duty.id), ..About::default() };
     notice::server(cx, tx, duty.session, &notice, about)?;
+    let lines = lines(before, draft, Language::En);
     Ok(format!("Adopted as a new version, and the person was told: {lines}."))
+}
+
+/// What differs, in one text.
+fn lines(before: &Draft, draft: &Draft, language: Language) -> String {
+    Change::between(before, draft, language).lines.join(language.pick(". ", "。"))
 }
 
 /// Drafts a closing.
@@ -340,6 +352,7 @@ pub(super) fn close(
     store::duty::advance(tx, &duty, DutyState::CloseProposed, None)?;
     let version = store::duty::version(tx, duty.id)?;
     let title = assemble::draft(tx, &version)?.title;
-    notice::card(cx, tx, &proposal, format!("Is \"{title}\" done? {reason}"))?;
+    let text = |language| words::proposal_asks(Question::Close, &title, &reason, language);
+    notice::card(cx, tx, &proposal, text)?;
     Ok(format!("Proposed as {}. The person decides.", proposal.id))
 }

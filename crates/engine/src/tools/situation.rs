@@ -5,6 +5,7 @@ use base::{EventId, Timestamp};
 use domain::event::Trust;
 use domain::schedule::local_words;
 use domain::situation::{self, SET_VERSION};
+use domain::words::Language;
 use model::ToolCall;
 use store::event::NewBody;
 use store::situation::Situation;
@@ -75,7 +76,7 @@ pub(super) fn note(
     };
     store::event::put_body(tx, body)?;
     store::situation::insert(tx, &situation)?;
-    let line = situation::line(note.stands, texts.taken_on_by.as_deref());
+    let line = situation::line(note.stands, texts.taken_on_by.as_deref(), Language::En);
     Ok(format!("Noted: {line}. {}", registered.said()))
 }
 
@@ -111,7 +112,7 @@ pub(super) fn line(
     Ok(format!(
         "{}: {} (your part: {}; wanted: {}; looked at again {})",
         texts.matter,
-        situation::line(judged.stands, texts.taken_on_by.as_deref()),
+        situation::line(judged.stands, texts.taken_on_by.as_deref(), Language::En),
         judged.part.word(),
         judged.step.word(),
         local_words(zone, judged.due_at)

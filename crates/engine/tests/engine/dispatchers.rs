@@ -17,6 +17,7 @@ use store::action::{Action, Origin};
 use store::approval::Approval;
 use store::device::Device;
 use store::event::NewBody;
+use store::owner::PrincipalKind;
 use store::{Database, Permit, Store};
 use testkit::postgres::TestPostgres;
 use tokio::sync::watch;
@@ -117,7 +118,7 @@ impl World for Vendor {
                 Fate::Refused => Observation::Refused("sold out".into()),
                 Fate::NotSent => Observation::NotSent("down".into()),
             };
-            Acted { seen, answer: String::new(), issued: Vec::new() }
+            Acted { seen, answer: String::new(), issued: Vec::new(), refused_key: None }
         })
     }
     fn find<'a>(&'a self, _: &'a str, operation: &'a str, _: Duration) -> Slow<'a, Sight> {
@@ -175,7 +176,7 @@ async fn intent(cx: &Context, device: &Device, session: base::SessionId, n: u32)
         let origin = Origin { id, owner, session, duty: None, run, call_id, content };
         let mut action = Action::proposed(origin, &frozen, now);
         let until = now.plus_ms(3_600_000);
-        let request = Approval::request(cx.id(), &action, "test", until, now);
+        let request = Approval::request(cx.id(), &action, PrincipalKind::User, "test", until, now);
         let approval = Approval { device: Some(device.id), ..request.granted(device.principal) };
         let body = NewBody {
             id: content,
@@ -250,7 +251,8 @@ fn race(owners: usize, intents: u32) {
         let (one, two) = (node(&url, 1, &vendor).await, node(&url, 2, &vendor).await);
         let mut lanes = Vec::new();
         for n in 0..owners {
-            let seed = setup::Seed { name: format!("owner {n}"), zone: "UTC".into() };
+            let seed =
+                setup::Seed { name: format!("owner {n}"), zone: "UTC".into(), language: None };
             let owner = setup::create(&one, seed).await.unwrap();
             let device = one.write(owner.id, |cx, tx| setup::add_device(cx, tx, "test")).await;
             lanes.push((device.unwrap().device, owner.main_session));

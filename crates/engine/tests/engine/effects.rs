@@ -82,7 +82,7 @@ pub struct Room {
     _folder: TempFolder,
 }
 
-fn spec(can_look_up: bool) -> Spec {
+pub fn spec(can_look_up: bool) -> Spec {
     Spec {
         tool: "hotel.book".into(),
         effect: Effect::Paid,
@@ -103,9 +103,8 @@ fn spec(can_look_up: bool) -> Spec {
 
 impl Room {
     pub fn with(seen: &[Observation], sights: &[Sight], can_look_up: bool) -> Room {
-        let folder = TempFolder::new();
-        let file = folder.path().join("adjutant.db");
-        let talk = Talk::open(file, start(), 3, SCRIPT, Limits::default());
+        let room = Room::empty(SCRIPT);
+        let talk = &room.talk;
         let known = json!({"id": "q-1", "total": "2600.00", "currency": "HKD", "hotel": "Harbour"});
         talk.world.tool(
             "hotel.search",
@@ -118,6 +117,14 @@ impl Room {
         );
         let spec = spec(can_look_up);
         talk.world.effect(FakeEffect { spec, seen: seen.to_vec(), sights: sights.to_vec() });
+        room
+    }
+
+    /// A conversation on another script, with nothing in its world.
+    pub fn empty(script: &str) -> Room {
+        let folder = TempFolder::new();
+        let file = folder.path().join("adjutant.db");
+        let talk = Talk::open(file, start(), 3, script, Limits::default());
         Room { talk, _folder: folder }
     }
 
@@ -314,7 +321,7 @@ fn an_action_explains_itself_from_words_to_evidence() {
                  2 600.00 (hotel Harbour, guest Ann).",
                 agent::HARNESS
             ),
-            "Release by the user is consumed since Monday 2027-03-01 08:00 (action-1).".into(),
+            "Release by the user is consumed since Monday 2027-03-01 08:00 (action-2 en).".into(),
             format!("Sent Monday 2027-03-01 08:00 as {id}: accepted."),
             "Shown by the outside's word: C-1.".into(),
             "Now in force.".into(),
@@ -498,10 +505,11 @@ fn the_person_refuses_takes_back_and_stops() {
         tool: "hotel.book".into(),
         shown: 1,
         approved: 0,
+        edited: 0,
         refused: 1,
         expired: 0,
         open: 0,
-        seconds: 9,
+        median_seconds: Some(9),
     };
     assert_eq!(log, [one]);
 

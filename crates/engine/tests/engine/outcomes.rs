@@ -111,14 +111,11 @@ fn what_cannot_be_looked_up_is_settled_by_the_person() {
 #[test]
 fn a_world_that_contradicts_itself_becomes_a_card_and_nothing_more_is_sent() {
     let there = Sight::Found { receipt: "C-1".into(), ended: false };
-    let unknown = ActionState::Unknown;
     let lies = Observation::Receipt("C-1".into());
-    let lies = (lies, Sight::Absent, "C-1 was confirmed, and is not there", unknown);
-    // What is found there all the same is in force, whatever was said, and the person knows of both.
+    let lies = (lies, Sight::Absent, "C-1 was confirmed, and is not there");
     let refuses = Observation::Refused("sold out".into());
-    let refuses =
-        (refuses, there, "it was taken for not done, and yet C-1 is there", ActionState::Effective);
-    for (seen, sight, wanted, state) in [lies, refuses] {
+    let refuses = (refuses, there, "it was refused, and yet C-1 is there");
+    for (seen, sight, wanted) in [lies, refuses] {
         let room = Room::with(&[seen], &[sight], true);
         room.ask();
         room.stages();
@@ -129,7 +126,7 @@ fn a_world_that_contradicts_itself_becomes_a_card_and_nothing_more_is_sent() {
             room.after_ms(300_000);
         }
         let action = room.only();
-        assert_eq!((action.state, action.contradicted), (state, true));
+        assert_eq!((action.state, action.contradicted), (ActionState::Unknown, true));
         let card = room.talk.said().pop().unwrap().1;
         assert!(card.contains(wanted), "{card}");
         assert_eq!(room.sent().len(), 1);
@@ -185,4 +182,39 @@ fn an_errand_is_not_sent_twice_while_the_first_is_unknown() {
     let why = format!("action {} uses the same offer already; wait for what comes of it", first.id);
     assert_eq!((second.state, second.reason), (ActionState::Authorized, Some(why)));
     assert_eq!(room.sent().len(), 1);
+}
+
+#[test]
+fn a_refusal_ends_its_errand_only_once_a_look_finds_nothing_either() {
+    let there = Sight::Found { receipt: "C-1".into(), ended: false };
+    let first_and_next = |sights: &[Sight]| {
+        let seen = [Observation::Refused("sold out".into()), Observation::Receipt("C-2".into())];
+        let mut room = Room::with(&seen, sights, true);
+        let allow = Ok(r#"{"verdict":"allow","why":""}"#);
+        room.talk.cx.reviewer = Small::says(&[allow.clone(), allow]);
+        let (_, session) = room.duty("3000.00 each, 9000.00 in all, 3 times");
+        room.stages();
+        room.after_ms(5_000);
+        let first = room.only();
+        assert_eq!(
+            (first.state, first.reason.as_deref()),
+            (ActionState::Unknown, Some("sold out"))
+        );
+        room.slot(session);
+        room.stages();
+        for _ in 0..20 {
+            room.after_ms(30_000);
+        }
+        let mut states: Vec<ActionState> =
+            room.actions().into_iter().map(|action| action.state).collect();
+        states.sort_unstable();
+        (states, room.sent().len())
+    };
+    let unreadable = || Sight::Unreadable("503".into());
+    let waits = (vec![ActionState::Authorized, ActionState::Unknown], 1);
+    assert_eq!(first_and_next(&[unreadable()]), waits);
+    // It is there all the same: nothing more goes out, and the person has the card.
+    assert_eq!(first_and_next(&[unreadable(), there]).1, 1);
+    let both = first_and_next(&[unreadable(), Sight::Absent]);
+    assert_eq!((both.0.contains(&ActionState::Blocked), both.1), (true, 2));
 }

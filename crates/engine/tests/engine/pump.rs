@@ -74,7 +74,7 @@ async fn context(folder: &TempFolder, model: Arc<Fragile>) -> (Context, Device) 
         max_output_tokens: 500,
         world: Arc::new(testkit::world::FakeWorld::default()),
     };
-    let seed = setup::Seed { name: "Ann".into(), zone: "UTC".into() };
+    let seed = setup::Seed { name: "Ann".into(), zone: "UTC".into(), language: None };
     let owner = setup::owner(&cx, seed).await.unwrap();
     let paired = cx.write(owner.id, |cx, tx| setup::add_device(cx, tx, "test")).await.unwrap();
     (cx, paired.device)

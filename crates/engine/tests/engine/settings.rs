@@ -176,10 +176,11 @@ fn what_is_set_is_audited_and_a_revoked_device_stays_in_the_list() {
     assert_eq!(set(&talk, name), Changed::Done);
     let device = talk.device.clone();
     let revoked = now(talk.cx.write(talk.device.owner, move |cx, tx| {
-        control::offer_code(cx, tx, &device)?;
+        control::offer_code(cx, tx, &device, store::owner::PrincipalKind::User)?;
         control::revoke(tx, &device, device.id)?;
         control::revoke(tx, &device, device.id)
     }))
+    .unwrap()
     .unwrap();
     assert_eq!(revoked.revoked_at, Some(talk.clock.now()));
     let wanted = ["settings", "offer", "revoke"].map(|verb| (verb.to_owned(), true));

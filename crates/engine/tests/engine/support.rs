@@ -66,7 +66,8 @@ impl Talk {
             max_output_tokens: 500,
             world: world.clone(),
         };
-        let seed = setup::Seed { name: "Ann".into(), zone: "Asia/Hong_Kong".into() };
+        let seed =
+            setup::Seed { name: "Ann".into(), zone: "Asia/Hong_Kong".into(), language: None };
         let owner = now(setup::owner(&cx, seed)).unwrap();
         let known = now(cx.store.read(move |tx| store::device::all(tx, owner.id))).unwrap();
         let device = known.into_iter().next().unwrap_or_else(|| {

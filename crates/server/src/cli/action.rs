@@ -15,6 +15,9 @@ pub enum ActionCommand {
     #[command(after_help = "Example:\n  \
 adjutant action show 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
     Show(ShowArgs),
+    /// How you decided on the cards of each tool, and how fast
+    #[command(after_help = "Example:\n  adjutant action log")]
+    Log(LogArgs),
     /// Read a card and release exactly what it says
     #[command(
         after_help = "Asks first on a terminal; elsewhere --yes is needed. --digest refuses \
@@ -53,6 +56,7 @@ impl ActionCommand {
         match self {
             ActionCommand::List(args) => args.json.at_once(),
             ActionCommand::Show(args) => args.json.at_once(),
+            ActionCommand::Log(args) => args.json.at_once(),
             ActionCommand::Approve(args) => args.json.at_once(),
             ActionCommand::Deny(args) => args.json.at_once(),
             ActionCommand::Withdraw(args) => args.json.within(args.repeat.wait),
@@ -73,6 +77,14 @@ pub struct ListArgs {
     /// Only those that wait for you or are not settled yet
     #[arg(long)]
     pub open: bool,
+    /// Output.
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// Arguments of `action log`.
+#[derive(Debug, Args)]
+pub struct LogArgs {
     /// Output.
     #[command(flatten)]
     pub json: Json,

@@ -16,6 +16,9 @@ use super::wire::{Action, Money};
 use super::write::{GiveUp, Repeat, quoted, write};
 use super::{times, understand};
 
+/// Characters of a value that stand in one line of a card.
+const FOLD_AT: usize = 60;
+
 /// What the person says of an effect that nobody could find out about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statement {
@@ -89,6 +92,9 @@ pub fn way(action: &Action) -> Option<String> {
         "unknown" if action.escalated_at.is_some() => Some(format!(
             "Say what you know: adjutant action happened {id}, or did-not, or keep-looking"
         )),
+        "authorized" if !action.asked.is_empty() => Some(format!(
+            "Waits for the supervisor; on their device: adjutant action approve {id}, or deny"
+        )),
         "authorized" | "admitted" => Some(format!("Take it back: adjutant action withdraw {id}")),
         _ => None,
     }
@@ -107,6 +113,14 @@ fn line(text: &str) -> String {
     show::plain(text).replace('\n', " ")
 }
 
+/// A value whole, in lines that are set in: a screen would break a long one into some that look like lines of
+/// the card's own.
+fn folded(value: &str) -> String {
+    let characters: Vec<char> = value.chars().collect();
+    let lines: Vec<String> = characters.chunks(FOLD_AT).map(String::from_iter).collect();
+    lines.join(&format!("\n{:16}", ""))
+}
+
 /// The operation with its price, as the question and the button name it.
 fn named(action: &Action) -> String {
     let price = action.amount.as_ref().map(|Money { text }| format!(" for {}", line(text)));
@@ -117,7 +131,7 @@ fn named(action: &Action) -> String {
 fn card(action: &Action, times: &Times) -> String {
     let mut text = format!("{}\n", named(action));
     let field = |text: &mut String, label: &str, value: &str| {
-        let _ = writeln!(text, "  {:12}  {}", line(label), line(value));
+        let _ = writeln!(text, "  {:12}  {}", line(label), folded(&line(value)));
     };
     for frozen in &action.card {
         field(&mut text, &frozen.label, &frozen.value);
@@ -162,6 +176,8 @@ fn whole(action: &Action, times: &Times) -> String {
         let by = match (one.by.as_deref(), &one.device_name) {
             (Some("user"), Some(device)) => format!(" by you on {}", line(device)),
             (Some("user"), None) => " by you".to_owned(),
+            (Some("supervisor"), _) => " by your supervisor".to_owned(),
+            (None, _) if one.of == "supervisor" => " asked of your supervisor".to_owned(),
             (Some("policy"), _) => " within a grant of yours".to_owned(),
             (Some(_) | None, _) => String::new(),
         };
@@ -188,34 +204,35 @@ pub async fn approve(
     screen: &mut Screen<'_>,
 ) -> Result<(), ClientError> {
     let action: Action = understand("/v1/actions", client.get(&["v1", "actions", id], &[]).await?)?;
-    screen.note(&card(&action, &times(client).await?))?;
     // A repeat with the id of a lost answer is for the server to judge: it knows that id.
-    if action.state != "awaiting_approval" && answer.id.is_none() {
+    if action.state != "awaiting_approval" && action.asked.is_empty() && answer.id.is_none() {
+        // With who decided it, where and when.
+        screen.note(&whole(&action, &times(client).await?))?;
         let state = line(&action.words);
-        let stale = format!("This can no longer be decided: it is {state}. Nothing was sent.");
+        let stale = format!("This can no longer be decided; nothing was sent. {state}.");
         return Err(ClientError::Stale(stale));
     }
-    if answer.digest.as_ref().is_some_and(|digest| *digest != action.digest) {
-        return Err(ClientError::Stale(format!(
-            "The card changed since: its digest is {}. Nothing was released; read the card above.",
-            line(&action.digest)
-        )));
-    }
-    if !answer.yes && !ask(&format!("Release {}?", named(&action)), screen)? {
+    screen.note(&card(&action, &times(client).await?))?;
+    // The server refuses what was seen before, and says what is different now.
+    let shown = answer.digest.unwrap_or_else(|| action.digest.clone());
+    if shown == action.digest
+        && !answer.yes
+        && !ask(&format!("Release {}?", named(&action)), screen)?
+    {
         screen.note("Not released. The card stays open.")?;
         return screen.result(&json!({"id": id, "state": action.state}), "");
     }
     let own = answer.id.unwrap_or_else(|| client.new_id());
-    let body = json!({"id": own, "digest": action.digest});
-    let digest = line(&action.digest);
+    let body = json!({"id": own, "digest": shown});
+    let digest = line(&shown);
     let lost = GiveUp {
         no_connection: "Not released",
         not_done: "Not released",
         unknown: "Not known whether it was released",
         repeat: format!("adjutant action approve {id} --id {own} --digest {digest}"),
     };
-    let value = write(client, &["v1", "actions", id, "approve"], &body, 0, lost).await?;
-    decided(&value, screen)
+    let written = write(client, &["v1", "actions", id, "approve"], &body, 0, lost).await;
+    decided(&fresh(client, written, screen).await?, screen)
 }
 
 /// Refuses one. That is the safe way out, so nothing is asked.
@@ -239,8 +256,8 @@ pub async fn deny(
         unknown: "Not known whether it was refused",
         repeat,
     };
-    let value = write(client, &["v1", "actions", id, "deny"], &body, 0, lost).await?;
-    decided(&value, screen)
+    let written = write(client, &["v1", "actions", id, "deny"], &body, 0, lost).await;
+    decided(&fresh(client, written, screen).await?, screen)
 }
 
 /// Takes back what has not been sent. Like a stop it is tried for a while.
@@ -258,8 +275,8 @@ pub async fn withdraw(
         repeat: format!("adjutant action withdraw {id} --id {own}"),
     };
     let path = ["v1", "actions", id, "withdraw"];
-    let value = write(client, &path, &json!({"id": own}), repeat.wait_s, lost).await?;
-    decided(&value, screen)
+    let written = write(client, &path, &json!({"id": own}), repeat.wait_s, lost).await;
+    decided(&fresh(client, written, screen).await?, screen)
 }
 
 /// Says what became of an effect that nobody could find out about.
@@ -283,8 +300,58 @@ pub async fn state(
         repeat: format!("adjutant action {command} {id} --id {own}"),
     };
     let body = json!({"id": own, "statement": said});
-    let value = write(client, &["v1", "actions", id, "state"], &body, 0, lost).await?;
-    decided(&value, screen)
+    let written = write(client, &["v1", "actions", id, "state"], &body, 0, lost).await;
+    decided(&fresh(client, written, screen).await?, screen)
+}
+
+/// The answer to a decision; if it came too late, the card that counts now is drawn first (UX rule 8).
+async fn fresh(
+    client: &Client,
+    written: Result<Value, ClientError>,
+    screen: &mut Screen<'_>,
+) -> Result<Value, ClientError> {
+    if let Err(ClientError::Outdated { card: now, .. }) = &written
+        && let Ok(action) = serde_json::from_value::<Action>(Value::clone(now))
+    {
+        screen.note(&card(&action, &times(client).await?))?;
+    }
+    written
+}
+
+/// How the person decided on the cards of each tool.
+#[derive(Deserialize)]
+struct Decisions {
+    tool: String,
+    shown: i64,
+    approved: i64,
+    edited: i64,
+    refused: i64,
+    expired: i64,
+    median_seconds: Option<i64>,
+}
+
+/// What the cards of each tool came to.
+pub async fn log(client: &Client, screen: &mut Screen<'_>) -> Result<(), ClientError> {
+    #[derive(Deserialize)]
+    struct All {
+        classes: Vec<Decisions>,
+    }
+    let value = client.get(&["v1", "decisions"], &[]).await?;
+    let all: All = understand("/v1/decisions", value.clone())?;
+    if all.classes.is_empty() {
+        return screen.result(&value, "No card was shown yet.\n");
+    }
+    let head = ["SHOWN", "APPROVED", "EDITED", "REFUSED", "EXPIRED", "MEDIAN"];
+    let row = |cells: [String; 6]| cells.map(|cell| format!("{cell:>8}  ")).concat();
+    let mut text = format!("{}TOOL\n", row(head.map(str::to_owned)));
+    for one in &all.classes {
+        let counts = [one.shown, one.approved, one.edited, one.refused, one.expired];
+        let [shown, approved, edited, refused, expired] = counts.map(|count| count.to_string());
+        let median = one.median_seconds.map_or_else(|| "-".to_owned(), |s| format!("{s} s"));
+        let cells = row([shown, approved, edited, refused, expired, median]);
+        let _ = writeln!(text, "{cells}{}", line(&one.tool));
+    }
+    screen.result(&value, &text)
 }
 
 /// The action as the decision left it, and what can still be done.

@@ -38,33 +38,29 @@ pub async fn confirm(
         let state = show::plain(&card.state);
         return Err(ClientError::Stale(format!("This card is {state} already. Nothing was sent.")));
     }
-    if answer.digest.as_ref().is_some_and(|digest| *digest != card.digest) {
-        return Err(ClientError::Stale(format!(
-            "The card changed since: its digest is {}. Nothing was confirmed; read the card above.",
-            show::plain(&card.digest)
-        )));
-    }
+    // The server refuses what was seen before, and says what is different now.
+    let seen = answer.digest.unwrap_or_else(|| card.digest.clone());
     let question = match card.kind.as_str() {
         "new_duty" => "Take on this duty?",
         "change_duty" => "Change this duty?",
         "close_duty" => "Close this duty?",
         _ => "Confirm what the card says?",
     };
-    if !answer.yes && !ask(question, screen)? {
+    if seen == card.digest && !answer.yes && !ask(question, screen)? {
         screen.note("Not confirmed. The card stays open.")?;
         return screen.result(&json!({"id": proposal, "state": card.state}), "");
     }
     let id = answer.id.unwrap_or_else(|| client.new_id());
-    let body = json!({"id": id, "digest": card.digest});
-    let repeat = format!("adjutant confirm {proposal} --id {id} --digest {}", card.digest);
+    let body = json!({"id": id, "digest": seen});
+    let repeat = format!("adjutant confirm {proposal} --id {id} --digest {}", show::plain(&seen));
     let lost = GiveUp {
         no_connection: "Not confirmed",
         not_done: "Not confirmed",
         unknown: "Not known whether it was confirmed",
         repeat,
     };
-    let value = write(client, &["v1", "proposals", proposal, "confirm"], &body, 0, lost).await?;
-    decided(&value, screen)
+    let written = write(client, &["v1", "proposals", proposal, "confirm"], &body, 0, lost).await;
+    decided(&fresh(client, written, screen).await?, screen)
 }
 
 /// Declines a card. That is the safe way out, so nothing is asked.
@@ -82,8 +78,22 @@ pub async fn decline(
         repeat: format!("adjutant decline {proposal} --id {id}"),
     };
     let path = ["v1", "proposals", proposal, "decline"];
-    let value = write(client, &path, &json!({"id": id}), 0, lost).await?;
-    decided(&value, screen)
+    let written = write(client, &path, &json!({"id": id}), 0, lost).await;
+    decided(&fresh(client, written, screen).await?, screen)
+}
+
+/// The answer to a decision; if it came too late, the card that counts now is drawn first (UX rule 8).
+async fn fresh(
+    client: &Client,
+    written: Result<Value, ClientError>,
+    screen: &mut Screen<'_>,
+) -> Result<Value, ClientError> {
+    if let Err(ClientError::Outdated { card, .. }) = &written
+        && let Ok(card) = serde_json::from_value::<Proposal>(Value::clone(card))
+    {
+        screen.note(&show::card(&card, &times(client).await?))?;
+    }
+    written
 }
 
 fn decided(value: &Value, screen: &mut Screen<'_>) -> Result<(), ClientError> {

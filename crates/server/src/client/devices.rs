@@ -13,7 +13,11 @@ use super::write::{GiveUp, Repeat, write};
 use super::{times, understand};
 
 /// Makes a code for one more device. Asked again it would be another code, so it is never repeated.
-pub async fn offer_code(client: &Client, screen: &mut Screen<'_>) -> Result<(), ClientError> {
+pub async fn offer_code(
+    client: &Client,
+    supervisor: bool,
+    screen: &mut Screen<'_>,
+) -> Result<(), ClientError> {
     #[derive(Deserialize)]
     struct Offer {
         code: String,
@@ -21,14 +25,20 @@ pub async fn offer_code(client: &Client, screen: &mut Screen<'_>) -> Result<(), 
         expires_at: base::Timestamp,
     }
     let times = times(client).await?;
-    let value = client.post(&["v1", "codes"], &json!({})).await?;
+    let body = if supervisor { json!({"supervisor": true}) } else { json!({}) };
+    let value = client.post(&["v1", "codes"], &body).await?;
     let offer: Offer = understand("/v1/codes", value.clone())?;
     let (code, link) = (show::plain(&offer.code), show::plain(&offer.link));
     let until = times.show(offer.expires_at);
-    let mut text = format!(
-        "Works once, until {until}; codes before it are void.\nBrowser       {link}\n\
-         Command line  adjutant pair {code}\n"
-    );
+    let mut text = format!("Works once, until {until}; codes before it are void.\n");
+    if supervisor {
+        text.push_str(
+            "It makes a device of the supervisor, which lays rules and owns nothing else.\n",
+        );
+    } else {
+        text.push_str(&format!("Browser       {link}\n"));
+    }
+    text.push_str(&format!("Command line  adjutant pair {code}\n"));
     if let Some(port) = link.parse::<Url>().ok().and_then(|url| url.port_or_known_default()) {
         text.push_str(&format!(
             "From another machine, open a tunnel there first: ssh -N -L {port}:127.0.0.1:{port} \
@@ -80,6 +90,8 @@ pub struct Wish {
     pub cap: Option<MicroUsd>,
     /// How far the agent goes by itself.
     pub dial: Option<domain::event::Dial>,
+    /// In which language the server speaks to them.
+    pub language: Option<domain::words::Language>,
 }
 
 /// Changes settings, if any are named, and shows them as they are then.
@@ -107,6 +119,10 @@ pub async fn set(
     if let Some(dial) = wish.dial {
         again.push_str(&format!(" --dial {}", dial.word()));
         body.insert("dial".into(), json!(dial));
+    }
+    if let Some(language) = wish.language {
+        again.push_str(&format!(" --language {}", language.word()));
+        body.insert("language".into(), json!(language));
     }
     if !body.is_empty() {
         body.insert("id".into(), json!(id));

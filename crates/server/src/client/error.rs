@@ -95,6 +95,14 @@ pub enum ClientError {
     /// A card or duty is no longer what was asked about.
     #[error("{0}")]
     Stale(String),
+    /// The same by the server's word, with the card that counts now.
+    #[error("{detail}")]
+    Outdated {
+        /// What changed, old against new.
+        detail: String,
+        /// The card as it is now, or a newer one in its place.
+        card: Box<serde_json::Value>,
+    },
     /// The server failed (5xx).
     #[error("the server failed ({status}): {detail}")]
     Server {
@@ -141,6 +149,7 @@ impl ClientError {
             | ClientError::TokenMode { .. }
             | ClientError::TokenRefused { .. }
             | ClientError::Stale(_)
+            | ClientError::Outdated { .. }
             | ClientError::Garbled { .. }
             | ClientError::DoesNotWork
             | ClientError::Usage(_)
@@ -157,6 +166,7 @@ impl ClientError {
             | ClientError::TokenMode { .. }
             | ClientError::TokenRefused { .. }
             | ClientError::Stale(_)
+            | ClientError::Outdated { .. }
             | ClientError::DoesNotWork
             | ClientError::Usage(_) => true,
             ClientError::Server { nothing_written: certain, .. }
@@ -182,7 +192,7 @@ impl ClientError {
             ClientError::TokenMissing { .. } => (Exit::Refused, "token_missing"),
             ClientError::TokenMode { .. } => (Exit::Refused, "token_mode"),
             ClientError::TokenRefused { .. } => (Exit::Refused, "token_refused"),
-            ClientError::Stale(_) => (Exit::Refused, "stale"),
+            ClientError::Stale(_) | ClientError::Outdated { .. } => (Exit::Refused, "stale"),
             ClientError::Refused { status: 403 | 409, .. } => (Exit::Refused, "refused"),
             ClientError::Refused { .. } => (Exit::Error, "not_possible"),
             ClientError::Server { .. } => (Exit::Error, "server_failed"),

@@ -296,6 +296,13 @@ impl Client {
             StatusCode::UNAUTHORIZED => {
                 ClientError::TokenRefused { origin: self.endpoint.origin.clone(), detail }
             }
+            StatusCode::CONFLICT if problem["stale"].is_object() => {
+                let stale = &problem["stale"];
+                let changes = stale["changes"].as_array().into_iter().flatten();
+                let lines = changes.filter_map(Value::as_str).map(|line| format!("\n  {line}"));
+                let detail = format!("{detail}{}", lines.collect::<String>());
+                ClientError::Outdated { detail, card: Box::new(stale["card"].clone()) }
+            }
             status if status.is_client_error() => {
                 ClientError::Refused { status: status.as_u16(), title, detail }
             }

@@ -8,6 +8,7 @@ mod devices;
 mod error;
 mod events;
 mod http;
+pub mod rules;
 mod show;
 pub mod sources;
 mod tail;

@@ -288,8 +288,14 @@ pub fn card(card: &Proposal, times: &Times) -> String {
     if card.kind != "close_duty" {
         let _ = writeln!(text, "Ends     {}", ends(card.ends_at, times));
     }
+    if !card.why.is_empty() {
+        let _ = writeln!(text, "Asked    {}", plain(&card.why));
+    }
     let _ = writeln!(text, "Deadline {}", times.or_dash(card.until));
     let _ = writeln!(text, "If you do nothing: {}", plain(&card.if_nothing));
+    if !card.afterwards.is_empty() {
+        let _ = writeln!(text, "Afterwards: {}", plain(&card.afterwards));
+    }
     let _ = writeln!(text, "Card     {} [{}]", plain(&card.id), plain(&card.state));
     let _ = writeln!(text, "Digest   {}", plain(&card.digest));
     text
@@ -314,6 +320,7 @@ pub fn devices(devices: &[Device], times: &Times) -> String {
         let state = match (device.revoked_at, device.this) {
             (Some(at), _) => format!("revoked {}", times.show(at)),
             (None, true) => "this device".into(),
+            (None, false) if device.of == "supervisor" => "the supervisor's".into(),
             (None, false) => "paired".into(),
         };
         let _ = writeln!(
@@ -335,7 +342,11 @@ pub fn settings(me: &Me) -> String {
         "" => String::new(),
         dial => format!("Dial   {}\n", plain(dial)),
     };
-    format!("Name   {name}\nZone   {zone}\nMonth  {spent} {cap}\n{dial}")
+    let language = match me.language.as_str() {
+        "" => String::new(),
+        language => format!("Speaks {}\n", plain(language)),
+    };
+    format!("Name   {name}\nZone   {zone}\nMonth  {spent} {cap}\n{dial}{language}")
 }
 
 fn conditions(text: &mut String, conditions: &[Condition]) {

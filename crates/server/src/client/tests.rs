@@ -92,7 +92,8 @@ fn a_message_whose_answer_was_lost_goes_again_with_the_same_id() {
     });
     let client = client(&peer.url);
     let repeat = Repeat { id: None, wait_s: 10 };
-    let ended = run(true, None, async |screen| super::send(&client, "Hi", repeat, screen).await);
+    let ended =
+        run(true, None, async |screen| super::send(&client, "Hi", None, repeat, screen).await);
     let id = ended.err.trim_end().strip_prefix("Message id ").expect("the id comes first");
     let wanted = Asked {
         what: "POST /v1/messages".into(),
@@ -103,7 +104,8 @@ fn a_message_whose_answer_was_lost_goes_again_with_the_same_id() {
     let answer: Value = serde_json::from_str(&ended.out).expect("one JSON object");
     assert_eq!(answer, json!({"id": id, "event": "e-1", "seq": 11}));
     assert_eq!(ended.exit, Exit::Ok);
-    let text = run(false, None, async |screen| super::send(&client, "Hi", repeat, screen).await);
+    let text =
+        run(false, None, async |screen| super::send(&client, "Hi", None, repeat, screen).await);
     assert_eq!(text.out, "Received, not read yet.\n", "one id is shown, and it is shown before");
 }
 
@@ -113,7 +115,7 @@ fn a_message_that_is_given_up_says_whether_it_may_have_arrived() {
     let repeat = Repeat { id: Some(id), wait_s: 0 };
     let try_at = |url: &str| {
         let client = client(url);
-        run(false, None, async |screen| super::send(&client, "it's me", repeat, screen).await)
+        run(false, None, async |screen| super::send(&client, "it's me", None, repeat, screen).await)
     };
     let again = format!("Repeat it safely with: adjutant send --id {id} 'it'\\''s me'");
     let peer = Peer::start(|_| Reply::Drop);
@@ -147,7 +149,8 @@ fn a_message_that_is_given_up_says_whether_it_may_have_arrived() {
     });
     let client = client(&peer.url);
     let repeat = Repeat { id: Some(id), wait_s: 1 };
-    let doubt = run(false, None, async |screen| super::send(&client, "Hi", repeat, screen).await);
+    let doubt =
+        run(false, None, async |screen| super::send(&client, "Hi", None, repeat, screen).await);
     assert_eq!(doubt.exit, Exit::Unreachable);
     assert!(doubt.error.starts_with("Not known whether it was sent"), "{}", doubt.error);
 }
@@ -172,7 +175,7 @@ fn refusals_keep_the_words_of_the_server_and_are_not_repeated() {
         let peer = Peer::start(move |_| problem(status, "Conflict", detail));
         let client = client(&peer.url);
         let repeat = Repeat { id: None, wait_s: 10 };
-        let ended = run(false, None, async |s| super::send(&client, "Hi", repeat, s).await);
+        let ended = run(false, None, async |s| super::send(&client, "Hi", None, repeat, s).await);
         assert_eq!((ended.exit, ended.error.as_str()), (exit, error));
         assert_eq!(peer.asked("").len(), 1, "{status} was repeated");
     }

@@ -21,6 +21,9 @@ pub struct Me {
     /// off, observe or auto.
     #[serde(default)]
     pub dial: String,
+    /// In which language the server speaks.
+    #[serde(default)]
+    pub language: String,
 }
 
 /// A month's cost.
@@ -46,6 +49,9 @@ pub struct Device {
     /// When its access ended.
     #[serde(default)]
     pub revoked_at: Option<Timestamp>,
+    /// For whom it speaks: user or supervisor.
+    #[serde(default)]
+    pub of: String,
     /// Whether it is this one.
     #[serde(default)]
     pub this: bool,
@@ -366,6 +372,9 @@ pub struct Action {
     /// Who released it or did not.
     #[serde(default)]
     pub approvals: Vec<Approval>,
+    /// Whose word is asked for: user, supervisor or both.
+    #[serde(default)]
+    pub asked: Vec<String>,
     /// What was sent for it.
     #[serde(default)]
     pub attempts: Vec<Attempt>,
@@ -403,7 +412,10 @@ pub struct CardLine {
 pub struct Approval {
     /// Its state.
     pub state: String,
-    /// user or policy.
+    /// Whose it is: user, policy or supervisor.
+    #[serde(default)]
+    pub of: String,
+    /// The same once they decided.
     #[serde(default)]
     pub by: Option<String>,
     /// From which device.
@@ -490,6 +502,12 @@ pub struct Proposal {
     /// What happens if nobody answers.
     #[serde(default)]
     pub if_nothing: String,
+    /// Why the person is asked.
+    #[serde(default)]
+    pub why: String,
+    /// What follows a yes.
+    #[serde(default)]
+    pub afterwards: String,
     /// Digest of exactly what is shown.
     pub digest: String,
     /// open, confirmed, declined, withdrawn.

@@ -47,6 +47,7 @@ impl Change {
 pub async fn send(
     client: &Client,
     text: &str,
+    about: Option<&str>,
     repeat: Repeat,
     screen: &mut Screen<'_>,
 ) -> Result<(), ClientError> {
@@ -55,12 +56,22 @@ pub async fn send(
     }
     let id = repeat.id.unwrap_or_else(|| client.new_id());
     screen.note(&format!("Message id {id}"))?;
-    let body = json!({"id": id, "text": text});
+    let mut body = json!({"id": id, "text": text});
+    let mut again = String::new();
+    if let Some(card) = about {
+        again = format!("--about {card} ");
+        let kind = match client.get(&["v1", "actions", card], &[]).await {
+            Ok(_) => "action",
+            Err(ClientError::Refused { status: 404, .. }) => "proposal",
+            Err(error) => return Err(error),
+        };
+        body["about"] = json!({kind: card});
+    }
     let lost = GiveUp {
         no_connection: "Not sent",
         not_done: "Not sent",
         unknown: "Not known whether it was sent",
-        repeat: format!("adjutant send --id {id} {}", quoted(text)),
+        repeat: format!("adjutant send {again}--id {id} {}", quoted(text)),
     };
     let mut answer = write(client, &["v1", "messages"], &body, repeat.wait_s, lost).await?;
     if let Value::Object(fields) = &mut answer {

@@ -68,6 +68,7 @@ pub(super) const KEYS: &[&str] = &[
     "owner",
     "owner.name",
     "owner.zone",
+    "owner.language",
     "limits",
 ];
 

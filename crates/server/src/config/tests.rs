@@ -49,7 +49,7 @@ fn bad_files_are_refused_with_the_key_and_the_remedy() {
         ),
         (
             "[owner]\nquiet = \"22:00\"",
-            "unknown key owner.quiet; near names: owner.name, owner.zone",
+            "unknown key owner.quiet; near names: owner.name, owner.zone, owner.language",
         ),
         ("listen = 7177", "listen must be a text in quotes, but it is a whole number"),
         ("listen = \"localhost\"", "listen must be an address and a port such as 127.0.0.1:7177"),
@@ -232,7 +232,7 @@ fn an_empty_file_gives_the_documented_defaults() {
     assert!(matches!(config.database, Database::Sqlite));
     assert!(config.model.is_none() && config.mcp.is_empty());
     assert_eq!(config.limits, Limits::default());
-    assert_eq!(config.owner, OwnerSeed { name: None, zone: None });
+    assert_eq!(config.owner, OwnerSeed { name: None, zone: None, language: None });
     assert_eq!((config.log.as_str(), config.log_format), ("info", LogFormat::Text));
     let nobody = parse("", None, Path::new("/"), &|_| None).map_err(|p| p.to_string());
     let wanted = "HOME is not set, so data_dir has no default; set HOME or give it";

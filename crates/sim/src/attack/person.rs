@@ -157,7 +157,7 @@ impl Person {
     fn begin(&mut self, sim: &mut Sim<'_>) -> std::result::Result<(), Crash> {
         let device = self.device.clone();
         let month_cap = Some(base::MicroUsd(i64::MAX / 4));
-        let wish = Settings { name: None, zone: None, month_cap, dial: None };
+        let wish = Settings { name: None, zone: None, month_cap, dial: None, language: None };
         let set =
             move |_: &Context, tx: &mut OwnerTx<'_, '_>| control::settings(tx, &device, &wish);
         self.write(sim, set)?;

@@ -231,7 +231,7 @@ impl AttackWorld {
         let known = matches!(seen, Observation::Receipt(_));
         inner.ledger.push(request);
         let issued = if known { inner.receipts(rule, &receipt) } else { Vec::new() };
-        Acted { seen, answer: json!({"receipt": receipt}).to_string(), issued }
+        Acted { seen, answer: json!({"receipt": receipt}).to_string(), issued, refused_key: None }
     }
 
     fn sight(&self, tool: &str, operation: &str) -> Sight {
@@ -315,7 +315,7 @@ impl Inner {
 
 fn unsent(why: &str) -> Acted {
     let seen = Observation::NotSent(why.to_owned());
-    Acted { seen, answer: String::new(), issued: Vec::new() }
+    Acted { seen, answer: String::new(), issued: Vec::new(), refused_key: None }
 }
 
 /// Minor units as a decimal number, counted here anew.

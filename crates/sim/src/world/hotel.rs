@@ -144,6 +144,7 @@ impl Vendor {
             seen: Observation::NotSent(why.to_owned()),
             answer: String::new(),
             issued: Vec::new(),
+            refused_key: None,
         };
         let (Some(spec), Some(tool)) = (spec(permit.tool()), Vendor::tool(permit.tool())) else {
             return unsent("there is no such tool");
@@ -256,6 +257,7 @@ fn acted(tool: Tool, reply: Reply) -> Acted {
             let ids = match &seen {
                 Observation::Receipt(_) => issued(tool, &json),
                 Observation::NotSent(_)
+                | Observation::Answered
                 | Observation::Refused(_)
                 | Observation::Other(_)
                 | Observation::Lost(_) => Vec::new(),
@@ -263,7 +265,7 @@ fn acted(tool: Tool, reply: Reply) -> Acted {
             (seen, json.to_string(), ids)
         }
     };
-    Acted { seen, answer, issued: ids }
+    Acted { seen, answer, issued: ids, refused_key: None }
 }
 
 fn sight(json: &Value, receipt: &str) -> Sight {

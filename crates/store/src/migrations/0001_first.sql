@@ -19,6 +19,7 @@ CREATE TABLE owner (
   timer_source UUID NOT NULL,
   -- How far the agent goes by itself where no duty asks for it.
   dial TEXT NOT NULL CHECK (dial IN ('off', 'observe', 'auto')),
+  language TEXT CHECK (language IN ('en', 'zh')),
   month_cap_micro_usd BIGINT NOT NULL,
   created_at BIGINT NOT NULL
 );
@@ -30,8 +31,7 @@ CREATE TABLE principal (
   name TEXT NOT NULL,
   created_at BIGINT NOT NULL
 );
-CREATE UNIQUE INDEX principal_kind ON principal (owner, kind) WHERE kind IN ('user', 'policy');
-CREATE INDEX principal_owner ON principal (owner, kind);
+CREATE UNIQUE INDEX principal_kind ON principal (owner, kind);
 
 CREATE TABLE device (
   id UUID PRIMARY KEY,
@@ -40,6 +40,8 @@ CREATE TABLE device (
   source UUID NOT NULL,
   name TEXT NOT NULL,
   token_digest BYTEA NOT NULL UNIQUE,
+  -- Made by the server itself, its token left in the data folder: whoever has it runs the machine.
+  operator BOOLEAN NOT NULL,
   created_at BIGINT NOT NULL,
   revoked_at BIGINT
 );
@@ -47,6 +49,8 @@ CREATE TABLE device (
 CREATE TABLE pairing (
   code_digest BYTEA PRIMARY KEY,
   owner UUID NOT NULL,
+  -- Whose device it makes.
+  kind TEXT NOT NULL CHECK (kind IN ('user', 'supervisor')),
   expires_at BIGINT NOT NULL,
   used_at BIGINT
 );
@@ -164,6 +168,7 @@ CREATE TABLE event (
   received_at BIGINT NOT NULL,
   -- The owner's change number; 0 for what was accepted without the owner's lock.
   seq BIGINT NOT NULL,
+  about TEXT,
   disposition TEXT,
   handled_at BIGINT,
   CHECK ((disposition IS NULL) = (handled_at IS NULL)),
@@ -536,6 +541,24 @@ CREATE TABLE grants (
 );
 CREATE INDEX grants_duty ON grants (duty, created_at);
 
+-- What a supervisor asks of the actions that it covers. Written once; it can only be ended.
+CREATE TABLE rule (
+  id UUID PRIMARY KEY,
+  owner UUID NOT NULL,
+  tool TEXT COLLATE "C" NOT NULL CHECK (tool <> ''),
+  effect TEXT,
+  above_minor BIGINT CHECK (above_minor >= 0),
+  currency TEXT,
+  demand TEXT NOT NULL CHECK (demand IN ('person', 'supervisor', 'forbid')),
+  state TEXT NOT NULL,
+  made_by UUID NOT NULL REFERENCES principal (id),
+  ended_by UUID REFERENCES principal (id),
+  created_at BIGINT NOT NULL,
+  moved_at BIGINT NOT NULL,
+  CHECK ((above_minor IS NULL) = (currency IS NULL))
+);
+CREATE INDEX rule_active ON rule (owner, created_at) WHERE state = 'active';
+
 -- An intended outside effect. Admitted is the intent to send.
 CREATE TABLE action (
   id UUID PRIMARY KEY,
@@ -598,11 +621,13 @@ CREATE TABLE action_object (
 );
 CREATE INDEX action_object_value ON action_object (owner, kind, value);
 
--- Who released an action: a person, or the policy within a grant. Of one action, used at most once.
+-- Who released an action: a person, or the policy within a grant, and where a rule asks for it the
+-- supervisor besides. Of one action, used at most once.
 CREATE TABLE approval (
   id UUID PRIMARY KEY,
   owner UUID NOT NULL,
   action UUID NOT NULL REFERENCES action (id),
+  kind TEXT NOT NULL CHECK (kind IN ('user', 'policy', 'supervisor')),
   digest BYTEA NOT NULL,
   task_version UUID,
   until_at BIGINT NOT NULL,
@@ -616,11 +641,15 @@ CREATE TABLE approval (
   reason TEXT,
   moved_at BIGINT NOT NULL,
   CHECK (state NOT IN ('granted', 'denied', 'consumed') OR decided_by IS NOT NULL),
-  CHECK (device IS NOT NULL OR rests_on IS NOT NULL OR state NOT IN ('granted', 'consumed'))
+  CHECK ((kind = 'policy') = (rests_on IS NOT NULL)),
+  CHECK (device IS NOT NULL OR kind = 'policy' OR state NOT IN ('granted', 'consumed'))
 );
 CREATE INDEX approval_action ON approval (action, created_at);
 CREATE INDEX approval_owner ON approval (owner);
-CREATE UNIQUE INDEX approval_open ON approval (action) WHERE state IN ('requested', 'granted');
+CREATE UNIQUE INDEX approval_open ON approval (action)
+  WHERE state IN ('requested', 'granted') AND kind <> 'supervisor';
+CREATE UNIQUE INDEX approval_besides ON approval (action)
+  WHERE state IN ('requested', 'granted') AND kind = 'supervisor';
 
 -- Each actual sending, on record before anything leaves.
 CREATE TABLE attempt (

@@ -83,6 +83,7 @@ fn the_chat_is_one_line_of_both_sides_and_pages_either_way() {
             duty: event.duty,
             proposal: None,
             action: None,
+            about: None,
             late: true,
         };
         let agent = Entry {
@@ -95,6 +96,7 @@ fn the_chat_is_one_line_of_both_sides_and_pages_either_way() {
             duty: answer.duty,
             proposal: answer.proposal,
             action: answer.action,
+            about: None,
             late: true,
         };
         let all = [user(&asked, "hello"), agent, user(&more, "thanks")];

@@ -24,6 +24,7 @@ fn filled(h: &Harness) -> (base::ActionId, Digest) {
         token_digest: token,
         created_at: now(h),
         revoked_at: None,
+        operator: false,
     };
     let (id, main, holder) = (act.id, h.main, h.id());
     h.write(move |tx| {

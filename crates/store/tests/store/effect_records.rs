@@ -7,6 +7,7 @@ use store::action::{Action, ActionObject};
 use store::approval::Approval;
 use store::attempt::Attempt;
 use store::grant::Grant;
+use store::owner::PrincipalKind;
 use testkit::stores::Harness;
 
 use crate::fixtures::now;
@@ -122,6 +123,7 @@ pub fn approval(h: &Harness, action: &Action) -> Approval {
         id: h.id(),
         owner: h.owner,
         action: action.id,
+        kind: PrincipalKind::User,
         digest: action.digest,
         task_version: action.task_version,
         until_at: now(h).plus_ms(30_000),

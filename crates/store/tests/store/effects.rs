@@ -2,11 +2,12 @@
 
 use base::{ActionId, GrantId, Id as _};
 use domain::effect::Used;
-use domain::state::{ActionState, ApprovalState, GrantState};
+use domain::state::{ActionState, ApprovalState, GrantState, RuleState};
 use store::StoreError;
 use store::action::{Action, share};
-use store::approval::Tap;
+use store::approval::{Approval, Tap};
 use store::grant::{Grant, Share};
+use store::owner::PrincipalKind;
 use testkit::stores::{Harness, each_engine};
 
 use crate::effect_records::*;
@@ -419,7 +420,12 @@ fn an_approval_moves_on_and_is_used_once() {
             let approval = approval.clone();
             h.write(move |tx| store::approval::advance(tx, &approval, to, tap))
         };
-        let tap = Tap { by: Some(h.user), device: Some(h.id()), reason: Some("fine".into()) };
+        let tap = Tap {
+            by: Some(h.user),
+            device: Some(h.id()),
+            reason: Some("fine".into()),
+            template: Some("action-2 zh".into()),
+        };
         let at = h.clock.advance_ms(1);
         // Nobody decided, or from nowhere: the schema's own word.
         for half in [Tap::default(), Tap { by: Some(h.user), ..Tap::default() }] {
@@ -431,6 +437,7 @@ fn an_approval_moves_on_and_is_used_once() {
         (first.state, first.moved_at) = (ApprovalState::Granted, at);
         (first.decided_by, first.device, first.decided_at) = (tap.by, tap.device, Some(at));
         first.reason.clone_from(&tap.reason);
+        first.template = "action-2 zh".into();
         let id = first.id;
         let get = || h.read(move |tx| store::approval::get(tx, id));
         assert_eq!(get(), Ok(first.clone()));
@@ -449,15 +456,65 @@ fn an_approval_moves_on_and_is_used_once() {
         assert!(matches!(back, Err(StoreError::Refused(_))), "{back:?}");
         assert_eq!((get(), change_seq(&h)), (Ok(first.clone()), seq));
 
+        // The supervisor's stands besides, and there is one of those at a time too.
+        let kind = PrincipalKind::Supervisor;
+        let besides = Approval { kind, ..approval(&h, &action) };
+        assert_eq!(insert(&besides), Ok(()));
+        let twice = insert(&Approval { kind, ..approval(&h, &action) });
+        assert!(matches!(twice, Err(StoreError::Duplicate(_))), "{twice:?}");
+        let of = action.id;
+        assert_eq!(h.read(move |tx| store::approval::besides(tx, of)), Ok(Some(besides.clone())));
+        assert_eq!(advance(&besides, ApprovalState::Cancelled, Tap::default()), Ok(true));
+
         h.clock.advance_ms(1);
         let grant = stored_grant(&h);
         let mut second = approval(&h, &action);
         (second.state, second.decided_by) = (ApprovalState::Granted, Some(h.policy));
+        second.kind = PrincipalKind::Policy;
         (second.rests_on, second.template) = (Some(grant.id), "policy/1".into());
         assert_eq!(insert(&second), Ok(()));
         let action = action.id;
         let all = h.read(move |tx| store::approval::of_action(tx, action));
-        assert_eq!(all, Ok(vec![first, second]));
-        assert_eq!(verbs(&h, "approval"), ["requested", "granted", "consumed", "granted"]);
+        let all: Vec<_> = all.unwrap().into_iter().filter(|a| a.kind != kind).collect();
+        assert_eq!(all, vec![first, second]);
+        let (asked, granted) = ("requested", "granted");
+        assert_eq!(
+            verbs(&h, "approval"),
+            [asked, granted, "consumed", asked, "cancelled", granted]
+        );
+    });
+}
+
+#[test]
+fn a_rule_is_written_once_counts_while_it_is_in_force_and_ends_once() {
+    everywhere(|h| {
+        let (first, mut second) = (crate::world::rule(&h), crate::world::rule(&h));
+        (second.tool, second.above_minor, second.currency) = ("*".into(), None, None);
+        let (a, b, owner, user) = (first.clone(), second.clone(), h.owner, h.user);
+        h.write(move |tx| {
+            store::rule::insert(tx, &a)?;
+            store::rule::insert(tx, &b)
+        })
+        .unwrap();
+        let active = || h.read(move |tx| store::rule::active(tx, owner)).unwrap();
+        assert_eq!(active(), [first.clone(), second.clone()]);
+        let terms = first.terms();
+        assert_eq!(
+            (terms.above.map(|above| above.minor), terms.demand),
+            (Some(50_000), first.demand)
+        );
+        assert_eq!(second.terms().above, None);
+        h.clock.advance_ms(1);
+        let id = first.id;
+        let end = || h.write(move |tx| store::rule::end(tx, id, user));
+        assert_eq!([end(), end()], [Ok(true), Ok(false)]);
+        assert_eq!(active(), [second]);
+        let ended = h.read(move |tx| store::rule::get(tx, owner, id)).unwrap();
+        assert_eq!((ended.state, ended.ended_by), (RuleState::Ended, Some(user)));
+        let mut half = crate::world::rule(&h);
+        half.currency = None;
+        let refused = h.write(move |tx| store::rule::insert(tx, &half));
+        assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+        assert_eq!(verbs(&h, "rule"), ["rule", "rule", "end"]);
     });
 }

@@ -77,6 +77,7 @@ pub fn event(h: &Harness, source: SourceId, external_id: &str) -> Event {
         late: true,
         received_at: now(h),
         seq: 1,
+        about: None,
         disposition: None,
         handled_at: None,
     }

@@ -24,6 +24,7 @@ pub fn rows(h: &Harness, raw: &mut Raw) {
     let (wait, proposal) = (wait(h, "call-1"), proposal(h, "call-2", None));
     let message = message(h, "call-3", h.id(), 1);
     let fault = uuid(h);
+    let rule = rule(h);
     h.write(move |tx| {
         store::schedule::insert(tx, &schedule)?;
         store::event::accept(tx, &event)?;
@@ -36,6 +37,7 @@ pub fn rows(h: &Harness, raw: &mut Raw) {
         store::subscription::insert(tx, &subscription)?;
         store::hold::place(tx, &hold)?;
         store::hold::pause(tx, &pause)?;
+        store::rule::insert(tx, &rule)?;
         store::fault::open(tx, fault, "model", "seen").map(|_| ())
     })
     .unwrap();
@@ -62,6 +64,7 @@ fn effect_rows(h: &Harness, duty: base::DutyId, version: base::TaskVersionId) {
     let approval = store::approval::Approval {
         decided_by: Some(h.user),
         device: Some(h.id()),
+        kind: store::owner::PrincipalKind::Policy,
         rests_on: Some(grant.id),
         ..effect_records::approval(h, &action)
     };

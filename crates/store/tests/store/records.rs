@@ -6,6 +6,7 @@ use store::StoreError;
 use store::device::{Device, Request};
 use store::event::Accepted;
 use store::ledger::{LedgerEntry, LedgerKind, Totals};
+use store::owner::PrincipalKind;
 use store::run::{Spent, StepKind, StoredBlock};
 use store::session::PrefixChange;
 use testkit::stores::{Harness, each_engine};
@@ -53,6 +54,11 @@ fn an_owner_reads_back_with_all_that_set_it_up() {
         let capped = h.read(move |tx| store::owner::get(tx, owner)).unwrap();
         let wanted = store::owner::Owner { month_cap_micro_usd: cap, change_seq: 2, ..wanted };
         assert_eq!(capped, wanted);
+        let chinese = domain::words::Language::Zh;
+        h.write(move |tx| store::owner::set_language(tx, chinese)).unwrap();
+        let spoken = h.read(move |tx| store::owner::get(tx, owner)).unwrap();
+        let wanted = store::owner::Owner { language: Some(chinese), change_seq: 3, ..wanted };
+        assert_eq!(spoken, wanted);
         // Every back-off ends, and no session that rests for no reason is touched.
         let later = h.clock.now().plus_ms(60_000);
         h.write(move |tx| store::session::put_off(tx, main, later)).unwrap();
@@ -248,6 +254,7 @@ fn a_device_is_found_by_its_token_and_a_code_pairs_once() {
             source: h.device,
             name: "phone".into(),
             token_digest: Digest::of(b"token"),
+            operator: true,
             created_at: now(&h),
             revoked_at: None,
         };
@@ -266,17 +273,24 @@ fn a_device_is_found_by_its_token_and_a_code_pairs_once() {
 
         let (first, second) = (Digest::of(b"1"), Digest::of(b"2"));
         let until = now(&h).plus_ms(1_000);
-        h.write(move |tx| store::device::offer_code(tx, first, until)).unwrap();
-        h.write(move |tx| store::device::offer_code(tx, second, until)).unwrap();
+        let offer = |code, kind| {
+            h.write(move |tx| store::device::offer_code(tx, code, kind, until)).unwrap();
+        };
+        let (user, supervisor) = (PrincipalKind::User, PrincipalKind::Supervisor);
+        let above = Digest::of(b"above");
+        offer(above, supervisor);
+        offer(first, user);
+        offer(second, user);
         let redeem = |code| h.write(move |tx| store::device::redeem_code(tx, code)).unwrap();
         // The second code took the first one's place; it works once, and not when its time is over.
-        assert_eq!([redeem(first), redeem(second), redeem(second)], [false, true, false]);
+        let codes = [first, second, second, above, above];
+        assert_eq!(codes.map(redeem), [None, Some(user), None, Some(supervisor), None]);
         let whose = h.read(move |tx| store::device::code_owner(tx, second)).unwrap();
         assert_eq!(whose, Some(h.owner));
         let third = Digest::of(b"3");
-        h.write(move |tx| store::device::offer_code(tx, third, until)).unwrap();
+        offer(third, user);
         h.clock.advance_ms(1_000);
-        assert!(!redeem(third));
+        assert_eq!(redeem(third), None);
     });
 }
 

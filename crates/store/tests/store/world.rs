@@ -4,10 +4,11 @@ use base::{Digest, Id as _};
 use base::{
     DutyId, EventId, ScheduleId, SessionId, SourceId, TaskVersionId, Timestamp, WorkItemId,
 };
+use domain::effect::{Demand, Effect};
 use domain::event::{Class, Dial, EventKind, How, Mode, Trust};
 use domain::situation::{Part, Stands, Step};
 use domain::state::{
-    CheckState, HoldState, PauseState, SourceState, SubscriptionState, WorkItemState,
+    CheckState, HoldState, PauseState, RuleState, SourceState, SubscriptionState, WorkItemState,
 };
 use store::check::CheckRun;
 use store::duty::Duty;
@@ -16,6 +17,7 @@ use store::hold::{Hold, Pause};
 use store::link::{Attribution, Link};
 use store::object::Object;
 use store::proactive::Proactive;
+use store::rule::Rule;
 use store::situation::Situation;
 use store::source::Source;
 use store::subscription::Subscription;
@@ -197,6 +199,24 @@ pub fn pause(h: &Harness, duty: Option<DutyId>) -> Pause {
         state: PauseState::Active,
         placed_by: h.user,
         lifted_by: None,
+        created_at: now(h),
+        moved_at: now(h),
+    }
+}
+
+/// A rule of somebody over the owner.
+pub fn rule(h: &Harness) -> Rule {
+    Rule {
+        id: h.id(),
+        owner: h.owner,
+        tool: "hotel.*".into(),
+        effect: Some(Effect::Paid),
+        above_minor: Some(50_000),
+        currency: Some(base::Currency::parse("HKD").unwrap()),
+        demand: Demand::Supervisor,
+        state: RuleState::Active,
+        made_by: h.user,
+        ended_by: None,
         created_at: now(h),
         moved_at: now(h),
     }

@@ -15,13 +15,13 @@ use base::Clock;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
     Implementation, ListToolsResult, PaginatedRequestParams, RequestId, ServerCapabilities,
-    ServerConfig,
+    ServerConfig, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ServerHandler, ServiceExt as _};
 use serde_json::{Map, Value, json};
 
-use super::{Faults, Hotel, HotelOptions, Repeated, Reply, Tool};
+use super::{Faults, Hotel, HotelOptions, Repeated, Reply, Tool, UNDESCRIBED};
 
 /// How long a call that gets no answer hangs.
 const HANG: Duration = Duration::from_secs(60);
@@ -193,7 +193,8 @@ impl ServerHandler for Host {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(Tool::ALL.map(offered).to_vec()))
+        let described = Tool::ALL.map(offered).into_iter();
+        Ok(ListToolsResult::with_all_items(described.chain([undescribed()]).collect()))
     }
 
     async fn call_tool(
@@ -245,6 +246,18 @@ fn offered(tool: Tool) -> rmcp::model::Tool {
         ("properties".to_owned(), properties),
     ]);
     rmcp::model::Tool::new(tool.as_str(), description, schema)
+}
+
+/// The tool that no manifest describes. Its own hints are a lie.
+fn undescribed() -> rmcp::model::Tool {
+    let text = json!({ "type": "string", "description": "what it says" });
+    let schema = Map::from_iter([
+        ("type".to_owned(), json!("object")),
+        ("required".to_owned(), json!(["text"])),
+        ("properties".to_owned(), json!({ "text": text })),
+    ]);
+    let hints = ToolAnnotations::new().read_only(true).idempotent(true);
+    rmcp::model::Tool::new(UNDESCRIBED, "Leaves a note at the desk.", schema).annotate(hints)
 }
 
 /// Serves the vendor on the standard streams until the input ends.

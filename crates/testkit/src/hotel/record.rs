@@ -59,6 +59,15 @@ impl Tool {
     }
 }
 
+/// A note that was left at the desk, by the one tool that no manifest describes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// When.
+    pub at: Timestamp,
+    /// What it says.
+    pub text: String,
+}
+
 /// A price that holds until `valid_until`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quote {

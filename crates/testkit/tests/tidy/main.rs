@@ -12,6 +12,7 @@ mod docs;
 mod licences;
 mod size;
 mod tree;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -4,7 +4,7 @@
 import { randomUUID } from "node:crypto";
 
 /** By id. `at` gives the time so many hours after the start. */
-export function makeActions(at) {
+export function makeActions(at, t) {
   const action = (more) => ({
     id: randomUUID(),
     duty: null,
@@ -14,7 +14,7 @@ export function makeActions(at) {
     effect: "paid",
     tier: "r4",
     state: "awaiting_approval",
-    words: "waiting for the person",
+    words: t("Waiting for your decision", "等你决定"),
     what: "hotel.book for HKD 2 600.00 (hotel Harbour, guest Ann)",
     card: [
       { label: "hotel", value: "Harbour Plaza, Hong Kong" },
@@ -24,10 +24,16 @@ export function makeActions(at) {
     amount: { minor: 260_000, currency: "HKD", text: "HKD 2 600.00" },
     recipients: [],
     digest: "9f31c07ab2".repeat(6),
-    reason: "No grant of yours covers it.",
+    reason: t("No grant of yours covers it.", "没有你的授权覆盖它。"),
     expires_at: at(9),
-    if_nothing: "Nothing is done. The question ends on Monday 2026-11-30 18:00.",
-    afterwards: "It is sent 5 s later; until then you can take it back.",
+    if_nothing: t(
+      "Nothing is done. The question ends on Monday 2026-11-30 18:00.",
+      "不会执行。这个问题于 2026-11-30 星期一 18:00 到期作废。",
+    ),
+    afterwards: t(
+      "It is sent 5 s later; until then you can take it back. After that it can be undone by an action of its own, if at all.",
+      "5 秒后发出，在此之前可以撤回。发出之后只能用另一项操作撤销，也可能无法撤销。",
+    ),
     undo_ms: 5_000,
     not_before: null,
     receipt: null,
@@ -47,8 +53,10 @@ export function makeActions(at) {
       action({}),
       action({
         state: "unknown",
-        words: "sent, being checked",
-        reason: "no answer in time",
+        words: t("Still unknown · it may or may not have happened", "仍无法确认 · 可能发生了，也可能没有"),
+        reason: t("no answer came within 5000 ms", "5000 毫秒内没有答复"),
+        if_nothing: t("It is looked up again and again. It is not sent again.", "会反复核对，不会再次提交。"),
+        afterwards: t("Your word settles it; evidence against it opens it again.", "以你说的为准；若有相反的证据会重新核对。"),
         escalated_at: at(0.95),
         expires_at: at(-20),
         attempts: [
@@ -56,7 +64,8 @@ export function makeActions(at) {
             n: 1,
             operation_id: randomUUID(),
             state: "unknown",
-            reason: "no answer in time",
+            words: t("Outcome being checked", "结果核对中"),
+            reason: t("no answer came within 5000 ms", "5000 毫秒内没有答复"),
             receipt: null,
             created_at: at(-24),
             moved_at: at(-24),
@@ -68,8 +77,21 @@ export function makeActions(at) {
 }
 
 /** The routes of the contract, on these actions. */
-export function actionRoutes(actions, { now, later, changed, write, problem, found, seq }) {
+export function actionRoutes(actions, { now, later, changed, write, problem, found, seq, t }) {
   return [
+    [
+      "GET",
+      /^\/v1\/decisions$/,
+      () => [
+        200,
+        {
+          classes: [
+            { tool: "hotel.book", shown: 14, approved: 12, edited: 1, refused: 1, expired: 0, open: 1, median_seconds: 9 },
+            { tool: "mail.send", shown: 3, approved: 1, edited: 0, refused: 1, expired: 1, open: 0, median_seconds: 41 },
+          ],
+        },
+      ],
+    ],
     ["GET", /^\/v1\/actions$/, () => [200, { actions: [...actions.values()].reverse(), seq: seq() }]],
     ["GET", /^\/v1\/actions\/([^/]+)$/, (_, id) => found(actions.get(id))],
     [
@@ -79,6 +101,27 @@ export function actionRoutes(actions, { now, later, changed, write, problem, fou
         write(body, () => {
           const item = actions.get(id);
           const how = path.split("/").at(-1);
+          // STALE=1: the first release comes too late, and a newer card has taken its place.
+          if (how === "approve" && process.env.STALE === "1" && item.digest.startsWith("9f31")) {
+            const newer = { ...item, id: randomUUID(), digest: "77aa01bc".repeat(8) };
+            newer.amount = { minor: 292_000, currency: "HKD", text: "HKD 2 920.00" };
+            actions.set(newer.id, newer);
+            Object.assign(item, {
+              state: "superseded",
+              words: t("No longer applies · nothing sent", "已不适用 · 未发出"),
+            });
+            changed("action", id);
+            changed("action", newer.id);
+            const changes = [
+              t("Amount: HKD 2 600.00 becomes HKD 2 920.00", "金额：由 HKD 2 600.00 改为 HKD 2 920.00"),
+              t("nights: 2 becomes 3", "nights：由 2 改为 3"),
+            ];
+            const detail = t(
+              "This can no longer be decided: it is no longer wanted, nothing happened. A newer card has taken its place.",
+              "已不能再决定：已不需要，没有发生。已有新的卡片代替它。",
+            );
+            return problem(409, detail, { stale: { changes, card: newer } });
+          }
           const from = { approve: "awaiting_approval", deny: "awaiting_approval", state: "unknown" };
           if (how in from && item.state !== from[how])
             return problem(409, `This can no longer be decided: it is ${item.words}.`);
@@ -86,13 +129,13 @@ export function actionRoutes(actions, { now, later, changed, write, problem, fou
             Object.assign(item, { state, words, moved_at: new Date(now()).toISOString() }, more);
             changed("action", id);
           };
-          if (how === "deny") to("denied", "refused by the person", { reason: body.reason ?? null });
-          else if (how === "withdraw") to("cancelled", "stopped before it was sent");
+          if (how === "deny") to("denied", t("You said no · nothing sent", "你已否决 · 未发出"), { reason: body.reason ?? null });
+          else if (how === "withdraw") to("cancelled", t("Stopped in time · not sent", "及时停下 · 没有发出"));
           else if (how === "approve") {
             const not_before = new Date(now() + item.undo_ms).toISOString();
-            to("admitted", "about to be sent", { reason: null, not_before });
+            to("admitted", t("About to be sent", "即将发出"), { reason: null, not_before });
             later(item.undo_ms, () => {
-              if (item.state === "admitted") to("effective", "in force", { receipt: "C-1" });
+              if (item.state === "admitted") to("effective", t("In force · verified", "已生效 · 已核实"), { receipt: "C-1" });
             });
           } else if (body.statement !== "keep_looking") {
             const yes = body.statement === "happened";

@@ -288,7 +288,10 @@ const proposals = new Map([
           check: {
             tool: "web.fetch",
             arguments: '{"url":"https://bank.example.org/deposit"}',
-            words: 'its answer of web.fetch {"url":"https://bank.example.org/deposit"} has changed',
+            words: t(
+              'its answer of web.fetch {"url":"https://bank.example.org/deposit"} has changed',
+              'web.fetch {"url":"https://bank.example.org/deposit"} 的答复有变化',
+            ),
           },
         },
       ],
@@ -298,17 +301,23 @@ const proposals = new Map([
           topic: "payment.*",
           mode: "background",
           prompt: t("Note whether the deposit was paid.", "记下押金是否已付。"),
-          words: "events of bank (payment.*), only read along",
+          words: t("events of bank (payment.*), only read along", "来自 bank 的事件（payment.*），只顺带读取"),
         },
       ],
       grants: [],
-      reach: "At most 2 wake-ups, until Friday 2026-12-04 09:00",
+      reach: t("At most 2 wake-ups, until Friday 2026-12-04 09:00", "最多：唤醒 2 次，到 2026-12-04 星期五 09:00 为止"),
       changes: [],
       ends_at: at(96),
       until: at(9),
+      why: t(
+        "A duty wakes up by itself, so it starts only if you agree.",
+        "事务会自行唤醒，所以要你同意才会开始。",
+      ),
       if_nothing: t("Nothing is started; the question ends.", "不会开始；这个问题到期作废。"),
+      afterwards: t("You can stop it under Duties at any time.", "随时可以在“事务”里停止。"),
       digest: "sha256:9f31c07ab2",
       state: "open",
+      words: t("Waiting for your decision", "等你决定"),
       created_at: at(0.8),
     },
   ],
@@ -326,6 +335,7 @@ const say = (kind, text, hours, state, more = {}) => {
     duty: null,
     proposal: null,
     action: null,
+    about: null,
     late: false,
     ...more,
   });
@@ -378,7 +388,7 @@ say(
   { proposal: card },
 );
 
-const actions = makeActions(at);
+const actions = makeActions(at, t);
 for (const item of actions.values()) {
   say("notice", item.what, 0.95, "queued", { action: item.id });
 }
@@ -423,9 +433,9 @@ const demo = () => {
       : null,
   };
 };
-const problem = (status, detail) => [
+const problem = (status, detail, more = {}) => [
   status,
-  { type: "about:blank", title: `HTTP ${status}`, status, detail },
+  { type: "about:blank", title: `HTTP ${status}`, status, detail, ...more },
 ];
 
 function write(body, act) {
@@ -466,6 +476,7 @@ const routes = [
         owner: randomUUID(),
         name: "Mo",
         zone: "Asia/Hong_Kong",
+        language: zh ? "zh" : "en",
         device: randomUUID(),
         seq,
         month: {
@@ -518,7 +529,8 @@ const routes = [
     /^\/v1\/messages$/,
     (body) =>
       write(body, () => {
-        say("user", body.text, (now() - start) / HOUR, "received");
+        const about = body.about ?? null;
+        say("user", body.text, (now() - start) / HOUR, "received", { about });
         const entry = entries.at(-1);
         changed("message", entry.id);
         move(entry, ["delivered", "read", "handled"]);
@@ -601,11 +613,14 @@ const routes = [
         if (path.endsWith("confirm") && body.digest !== item.digest)
           return problem(409, "The terms changed.");
         item.state = path.endsWith("confirm") ? "confirmed" : "declined";
+        item.words = path.endsWith("confirm")
+          ? t("You agreed · the duty has started", "你已同意 · 事务已开始")
+          : t("You said no · nothing started", "你已否决 · 没有开始");
         changed("proposal", id);
         return [200, item];
       }),
   ],
-  ...actionRoutes(actions, { now, later, changed, write, problem, found: (one) => found(one), seq: () => seq }),
+  ...actionRoutes(actions, { now, later, changed, write, problem, found: (one) => found(one), seq: () => seq, t }),
   ["GET", /^\/v1\/control$/, () => [200, { ...control, seq }]],
   [
     "POST",

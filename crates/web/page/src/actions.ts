@@ -6,7 +6,21 @@ import { call, newId, Refused, Unreachable } from "./api.js";
 import * as box from "./outbox.js";
 import * as s from "./state.js";
 import { newcomer } from "./sync.js";
-import type { Action, Control, Device, Duty, Me, Offer, Proposal, Source, Trace } from "./types.js";
+import type { Lang } from "./clock.js";
+import type {
+  About,
+  Action,
+  Control,
+  Decisions,
+  Device,
+  Duty,
+  Me,
+  Offer,
+  Proposal,
+  Source,
+  Stale,
+  Trace,
+} from "./types.js";
 
 const post = <T>(path: string, body: unknown) => call<T>(s.caller(), "POST", path, body);
 const RETRY_MS = 1_000;
@@ -44,14 +58,51 @@ export function forgetPairing(): void {
 export function sendMessage(text: string): boolean {
   const before = s.outbox.value.items.length;
   s.changeOutbox((held) =>
-    box.addMessage(held, newId(), text, new Date(s.now.value).toISOString()),
+    box.addMessage(
+      held,
+      newId(),
+      text,
+      new Date(s.now.value).toISOString(),
+      s.askingAbout.value,
+    ),
   );
   const kept = s.outbox.value.items.length > before;
+  if (kept) s.askingAbout.value = null;
   if (kept) void flush();
   return kept;
 }
 
+/** Opens the composer with a reference to a card. The card stays as it is. */
+export function askAbout(about: About): void {
+  s.askingAbout.value = about;
+  location.hash = "#/chat";
+  requestAnimationFrame(() => {
+    document.querySelector<HTMLTextAreaElement>(".composer textarea")?.focus();
+  });
+}
+
+/** The owner's language: the server speaks it, and so does every page of theirs. */
+export async function chooseLang(language: Lang): Promise<void> {
+  s.setLang(language);
+  if (s.pairing.value === null) return;
+  try {
+    await post("/v1/owner", { id: newId(), language });
+  } catch {
+    // The record still says the other one; the next reading of it tells.
+  }
+}
+
+export async function readDecisions(): Promise<void> {
+  try {
+    const answer = await call<{ classes: Decisions[] }>(s.caller(), "GET", "/v1/decisions");
+    s.decisionLog.value = answer.classes;
+  } catch {
+    // What was read before stays in view.
+  }
+}
+
 export function takeBack(item: box.MessageItem): void {
+  s.askingAbout.value = item.about ?? null;
   s.setDraft(s.draft.value === "" ? item.text : `${s.draft.value}\n${item.text}`);
   discard(item.id);
 }
@@ -160,7 +211,7 @@ export async function flush(): Promise<void> {
       if (item.kind === "stop") await sendStop(item.id, item.duty);
       else if (item.kind === "pause") await sendPause(item.id, item.duty);
       else if (item.kind === "withdraw") await sendWithdraw(item.id, item.action);
-      else await sendOne(item.id, item.text);
+      else await sendOne(item);
     }
   } catch {
     // No answer, or the server asks to wait: the item stays and goes again with the same id. A
@@ -171,9 +222,10 @@ export async function flush(): Promise<void> {
   }
 }
 
-async function sendOne(id: string, text: string): Promise<void> {
+async function sendOne({ id, text, about }: box.MessageItem): Promise<void> {
   try {
-    const answer = await post<{ event: string }>("/v1/messages", { id, text });
+    const body = about === undefined ? { id, text } : { id, text, about };
+    const answer = await post<{ event: string }>("/v1/messages", body);
     s.changeOutbox((held) => box.markSent(held, id, answer.event));
   } catch (error) {
     if (!(error instanceof Refused) || !box.isFinalRefusal(error.status)) throw error;
@@ -209,7 +261,7 @@ async function sendWithdraw(id: string, action: string): Promise<void> {
     if (!(error instanceof Refused) || !box.isFinalRefusal(error.status)) throw error;
     // Too late: the server says what it came to, and the card keeps that sentence.
     setDecision(action, { id, yes: false, note: error.detail, busy: false });
-    await rereadAction(action, error.detail);
+    await rereadAction(action, error.detail, error.stale);
   }
   s.changeOutbox((held) => box.remove(held, id));
 }
@@ -237,7 +289,7 @@ export async function decide(proposal: Proposal, yes: boolean): Promise<void> {
       setDecision(proposal.id, null);
     });
   } catch (error) {
-    if (error instanceof Refused) await reread(proposal.id, error.detail);
+    if (error instanceof Refused) await reread(proposal.id, error.detail, error.stale);
     // Otherwise the outcome is unknown: the record is asked, now or once connected again.
     else setTimeout(() => void settleDecisions(), RETRY_MS);
   }
@@ -268,7 +320,7 @@ export async function act(
       );
     });
   } catch (error) {
-    if (error instanceof Refused) await rereadAction(action.id, error.detail);
+    if (error instanceof Refused) await rereadAction(action.id, error.detail, error.stale);
     // Otherwise the outcome is unknown: the record is asked, now or once connected again.
     else setTimeout(() => void settleDecisions(), RETRY_MS);
   }
@@ -284,9 +336,12 @@ function putAction(action: Action): void {
   s.actions.value = s.withEntry(s.actions.value, action.id, action);
 }
 
-async function rereadAction(id: string, note: string): Promise<void> {
+async function rereadAction(id: string, note: string, stale: Stale | null = null): Promise<void> {
   const decision = s.decisions.value.get(id);
-  const noted = decision ? { ...decision, busy: false, note } : null;
+  const changes = stale?.changes ?? [];
+  const noted = decision ? { ...decision, busy: false, note, changes } : null;
+  // A newer card may have taken the place of the one that was tapped.
+  if (stale !== null && stale.card.id !== id) putAction(stale.card as Action);
   try {
     const action = await call<Action>(s.caller(), "GET", `/v1/actions/${id}`);
     batch(() => {
@@ -302,17 +357,19 @@ function putProposal(proposal: Proposal): void {
   s.proposals.value = s.withEntry(s.proposals.value, proposal.id, proposal);
 }
 
-async function reread(id: string, note: string): Promise<void> {
+async function reread(id: string, note: string, stale: Stale | null = null): Promise<void> {
   const decision = s.decisions.value.get(id);
+  const changes = stale?.changes ?? [];
+  if (stale !== null && stale.card.id !== id) putProposal(stale.card as Proposal);
   try {
     const proposal = await call<Proposal>(s.caller(), "GET", `/v1/proposals/${id}`);
     batch(() => {
       putProposal(proposal);
-      setDecision(id, decision ? { ...decision, busy: false, note } : null);
+      setDecision(id, decision ? { ...decision, busy: false, note, changes } : null);
     });
   } catch (error) {
     if (error instanceof Refused) {
-      setDecision(id, decision ? { ...decision, busy: false, note } : null);
+      setDecision(id, decision ? { ...decision, busy: false, note, changes } : null);
     }
   }
 }

@@ -2,13 +2,15 @@
 // the server answered with a problem, or it could not be reached and the outcome is unknown.
 
 import type { Lang } from "./clock.js";
-import type { Problem } from "./types.js";
+import type { Problem, Stale } from "./types.js";
 
 /** The server answered, and the answer is a problem (RFC 9457). */
 export class Refused extends Error {
   constructor(
     readonly status: number,
     readonly detail: string,
+    /** What changed about the card that was tapped. */
+    readonly stale: Stale | null = null,
   ) {
     super(`${status} ${detail}`);
   }
@@ -57,7 +59,15 @@ export async function call<T>(
   } catch (error) {
     throw new Unreachable(String(error));
   }
-  throw new Refused(status, detailOf(text, status));
+  throw new Refused(status, detailOf(text, status), staleOf(text));
+}
+
+function staleOf(text: string): Stale | null {
+  try {
+    return (JSON.parse(text) as Partial<Problem>).stale ?? null;
+  } catch {
+    return null;
+  }
 }
 
 function detailOf(text: string, status: number): string {

@@ -148,6 +148,7 @@ async function readAll(): Promise<void> {
   const actions = await withMissingActions(byId(acts.actions), chat.entries);
   batch(() => {
     s.me.value = who;
+    s.setLang(who.language);
     s.setClock(demo?.virtual_now ?? who.now);
     s.entries.value = mergeEntries([], chat.entries);
     s.moreBefore.value = chat.more;
@@ -211,15 +212,18 @@ async function apply(plan: Reread): Promise<void> {
     Promise.all(plan.actions.map((id) => getIfThere<Action>(`/v1/actions/${id}`))),
     plan.allActions ? get<{ actions: Action[] }>(`/v1/actions?limit=${ACTIONS_PAGE}`) : null,
   ]);
-  // The server writes times into its words in the owner's zone: in another one, all are others.
-  if (who !== null && who.zone !== s.me.value?.zone) return readAll();
+  // The server writes its words in the owner's zone and language: with others, all are others.
+  const known = s.me.value;
+  if (who !== null && (who.zone !== known?.zone || who.language !== known?.language)) {
+    return readAll();
+  }
   const came = [...present(entries), ...(chat?.entries ?? [])];
   const merged = new Map(s.proposals.value);
   for (const proposal of present(proposals)) merged.set(proposal.id, proposal);
   const complete = await withMissing(merged, came);
-  const known = new Map(s.actions.value);
-  for (const action of [...(acts?.actions ?? []), ...present(some)]) known.set(action.id, action);
-  const actions = await withMissingActions(known, came);
+  const acting = new Map(s.actions.value);
+  for (const action of [...(acts?.actions ?? []), ...present(some)]) acting.set(action.id, action);
+  const actions = await withMissingActions(acting, came);
   batch(() => {
     if (came.length > 0) s.entries.value = mergeEntries(s.entries.value, came);
     const held = new Map(all === null ? s.duties.value : byId(all.duties));

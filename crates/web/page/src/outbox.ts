@@ -2,11 +2,15 @@
 // made here, so that sending again after a broken connection is safe. Approvals are never queued.
 // Pure: the caller keeps the text of `write` in the browser's storage and does the sending.
 
+import type { About } from "./types.js";
+
 export type Item =
   | {
       kind: "message";
       id: string;
       text: string;
+      /** The card that it asks about. */
+      about?: About;
       at: string;
       state: "waiting" | "sent" | "refused";
       tried: boolean;
@@ -35,7 +39,13 @@ export function textFits(text: string): boolean {
   return bytes >= 1 && bytes <= TEXT_BYTES_MAX;
 }
 
-export function addMessage(outbox: Outbox, id: string, text: string, at: string): Outbox {
+export function addMessage(
+  outbox: Outbox,
+  id: string,
+  text: string,
+  at: string,
+  about: About | null = null,
+): Outbox {
   if (outbox.items.length >= OUTBOX_ITEMS_MAX || !textFits(text)) return outbox;
   const item: Item = {
     kind: "message",
@@ -46,6 +56,7 @@ export function addMessage(outbox: Outbox, id: string, text: string, at: string)
     tried: false,
     event: null,
     why: null,
+    ...(about === null ? {} : { about }),
   };
   return { ...outbox, items: [...outbox.items, item] };
 }

@@ -7,8 +7,10 @@ import { knownZone, type Lang } from "./clock.js";
 import type { Outbox } from "./outbox.js";
 import * as box from "./outbox.js";
 import type {
+  About,
   Action,
   Control,
+  Decisions,
   Demo,
   Device,
   Duty,
@@ -85,6 +87,7 @@ export const traceNote = signal<string | null>(null);
 /** A code for one more device, while it can be used. */
 export const offer = signal<Offer | null>(null);
 export const devicesNote = signal<string | null>(null);
+export const decisionLog = signal<Decisions[] | null>(null);
 export const capNote = signal<string | null>(null);
 export const demo = signal<Demo | null>(null);
 export const loaded = signal(false);
@@ -103,6 +106,8 @@ export interface Decision {
   id: string;
   yes: boolean;
   note: string | null;
+  /** What changed since the card was drawn, old against new. */
+  changes?: string[];
   busy: boolean;
 }
 export const decisions = signal<ReadonlyMap<string, Decision>>(new Map());
@@ -111,6 +116,8 @@ export const dutyNotes = signal<ReadonlyMap<string, string>>(new Map());
 
 export const outbox = signal<Outbox>(box.read(held("outbox"), pairing.value?.device ?? ""));
 export const draft = signal(held("draft") ?? "");
+/** The card that the next message asks about. */
+export const askingAbout = signal<About | null>(null);
 
 export const lang = signal<Lang>(readLang());
 export const words = computed(() => WORDS[lang.value]);
@@ -195,6 +202,8 @@ export function forgetRecords(): void {
   devicesNote.value = null;
   capNote.value = null;
   demo.value = null;
+  askingAbout.value = null;
+  decisionLog.value = null;
   loaded.value = false;
   link.value = { state: "connecting", asOf: null };
 }

@@ -1,6 +1,8 @@
 // The records of the HTTP contract (openapi.json), as the page reads them.
 
 /** RFC 3339 time. */
+import type { Lang } from "./clock.js";
+
 export type Time = string;
 
 export type UserState = "received" | "delivered" | "read" | "handled" | "failed";
@@ -16,8 +18,13 @@ export interface Entry {
   duty: string | null;
   proposal: string | null;
   action: string | null;
+  /** The card that the person asks about. */
+  about: About | null;
   late: boolean;
 }
+
+/** A card, by its kind. */
+export type About = { action: string } | { proposal: string };
 
 export interface Money {
   minor: number;
@@ -67,6 +74,7 @@ export type ApprovalState =
 export interface Approval {
   id: string;
   state: ApprovalState;
+  words: string;
   by: "user" | "policy" | null;
   device: string | null;
   device_name: string | null;
@@ -79,6 +87,7 @@ export interface Attempt {
   n: number;
   operation_id: string;
   state: "registered" | "accepted" | "blocked" | "unknown";
+  words: string;
   reason: string | null;
   receipt: string | null;
   created_at: Time;
@@ -329,9 +338,13 @@ export interface Proposal {
   changes: string[];
   ends_at: Time | null;
   until: Time | null;
+  why: string;
   if_nothing: string;
+  afterwards: string;
   digest: string;
   state: ProposalState;
+  /** Where it stands, in the owner's language. */
+  words: string;
   created_at: Time;
 }
 
@@ -348,6 +361,8 @@ export interface Me {
   owner: string;
   name: string;
   zone: string;
+  /** In which language the server speaks, and this page with it. */
+  language: Lang;
   device: string;
   seq: number;
   month: Month;
@@ -406,4 +421,24 @@ export interface Problem {
   title: string;
   status: number;
   detail: string;
+  /** What changed about the card that was tapped. */
+  stale?: Stale;
+}
+
+/** A tap that came too late: the differences, and the card that counts now. */
+export interface Stale {
+  changes: string[];
+  card: Action | Proposal;
+}
+
+/** How the person decided on the cards of one tool. */
+export interface Decisions {
+  tool: string;
+  shown: number;
+  approved: number;
+  edited: number;
+  refused: number;
+  expired: number;
+  open: number;
+  median_seconds: number | null;
 }

@@ -11,7 +11,6 @@ import type {
   Entry,
   PlannedSchedule,
   PlannedSubscription,
-  ProposalState,
   RunState,
   ScheduleState,
   SourceKind,
@@ -171,14 +170,8 @@ const en = {
   noEnd: "When you say that it is done, or stop it",
   ifNothing: "If you do nothing",
   whyAsked: "Why you are asked",
-  whyNew: "A duty may wake up by itself, so it starts only with your consent.",
   changes: "What changes",
-  whyChange: "What a duty asks for changes only when you say so.",
-  whyClose: "A duty ends only when you say so.",
   afterwards: "Afterwards",
-  afterNew: "You can stop it at any time under Duties.",
-  afterChange: "The new version is in force at once. What was sent before goes on being checked.",
-  afterClose: "No more wake-ups. Its records stay.",
   startYes: "Start this duty",
   startNo: "Don't start",
   changeYes: "Change this duty",
@@ -191,19 +184,6 @@ const en = {
   deciding: "Sent · no answer yet",
   cardOffline: "No connection. A decision is never sent later by itself; decide when connected.",
   cardBroken: "The connection broke before an answer. It was read again and is still open.",
-  proposalStates: {
-    open: "Waiting for your decision",
-    confirmed: "You agreed",
-    declined: "You said no",
-    withdrawn: "No longer applies · nothing was started or ended",
-    expired: "The time passed without your answer · nothing was started or ended",
-  } satisfies Record<ProposalState, string>,
-  confirmedNew: "You agreed · the duty is started",
-  confirmedChange: "You agreed · the duty is changed",
-  confirmedClose: "You agreed · the duty is ended",
-  declinedNew: "You said no · nothing was started",
-  declinedChange: "You said no · the duty is as before",
-  declinedClose: "You said no · the duty goes on",
 
   demoDay: (day: number, of: number) => `Day ${day} of ${of}`,
   pull: "Pull the plug",
@@ -499,14 +479,8 @@ const zh: Words = {
   noEnd: "你确认完成或停止时",
   ifNothing: "如果你不处理",
   whyAsked: "为什么问你",
-  whyNew: "事务会自行唤醒，所以要你同意才会开始。",
   changes: "改动内容",
-  whyChange: "只有你同意，事务的要求才会改变。",
-  whyClose: "只有你同意，事务才会结束。",
   afterwards: "之后",
-  afterNew: "随时可以在“事务”里停止。",
-  afterChange: "新版本立即生效。之前已发出的继续核对。",
-  afterClose: "不再唤醒。记录会保留。",
   startYes: "开始这项事务",
   startNo: "不开始",
   changeYes: "更改这项事务",
@@ -519,19 +493,6 @@ const zh: Words = {
   deciding: "已提交 · 尚无答复",
   cardOffline: "没有连接。决定不会留到以后自动发送，请联网后再决定。",
   cardBroken: "连接在答复之前中断。已重新读取，仍在等你决定。",
-  proposalStates: {
-    open: "等你决定",
-    confirmed: "你已同意",
-    declined: "你已否决",
-    withdrawn: "已不适用 · 没有开始或结束任何事务",
-    expired: "期限已过，未收到你的决定 · 没有开始或结束任何事务",
-  },
-  confirmedNew: "你已同意 · 事务已开始",
-  confirmedChange: "你已同意 · 事务已更改",
-  confirmedClose: "你已同意 · 事务已结束",
-  declinedNew: "你已否决 · 没有开始",
-  declinedChange: "你已否决 · 事务不变",
-  declinedClose: "你已否决 · 事务继续",
 
   demoDay: (day, of) => `第 ${day} 天，共 ${of} 天`,
   pull: "拔掉电源",
@@ -696,13 +657,6 @@ export function wholeAmounts(text: string): string {
   return text.replaceAll(/\b[A-Z]{3} -?\d[\d ]*\d(?:\.\d+)?|\b[A-Z]{3} \d/g, (amount) =>
     amount.replaceAll(" ", "\u00a0"),
   );
-}
-
-export function actionStateWords(action: Action, words: Words): string {
-  if (action.state === "unknown" && action.escalated_at !== null) return words.actStillUnknown;
-  if (action.authority === "user" && action.state === "accepted") return words.actSaidYes;
-  if (action.authority === "user" && action.state === "blocked") return words.actSaidNo;
-  return stateWords(words.actStates, action.state);
 }
 
 /** How a state looks: one colour means one thing everywhere. */

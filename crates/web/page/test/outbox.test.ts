@@ -33,6 +33,13 @@ test("a try without an answer goes again as the same item", () => {
   });
 });
 
+test("a question keeps the card that it asks about, through storage and a new pairing", () => {
+  const about = { action: "a1" };
+  const asked = box.addMessage(empty, "m1", "why?", "t1", about);
+  const kept = box.adopt(box.read(box.write(asked), "d1"), "d2", "").items[0];
+  assert.deepEqual(kept?.kind === "message" ? kept.about : null, about);
+});
+
 test("a sent message leaves when its record is in view, under either id, and not before", () => {
   const sent = box.markSent(with2(), "m1", "e1");
   assert.equal(box.settle(sent, new Set(["m2", "other"])), sent);

@@ -44,6 +44,7 @@ const entry = (seq: number, id: string, more: Partial<Entry> = {}): Entry => ({
   duty: null,
   proposal: null,
   action: null,
+  about: null,
   late: false,
   ...more,
 });
@@ -61,9 +62,12 @@ const proposal = (id: string, more: Partial<Proposal> = {}): Proposal => ({
   changes: [],
   ends_at: null,
   until: null,
+  why: "",
   if_nothing: "",
+  afterwards: "",
   digest: "",
   state: "open",
+  words: "",
   created_at: "",
   ...more,
 });

@@ -10,7 +10,6 @@ import {
   tidyCode,
   WORDS,
 } from "../src/words.js";
-import { proposalEndWords } from "../src/words-cards.js";
 
 /** Every text of the page; functions are called with stand-in values. */
 function texts(value: unknown, path: string): [string, string][] {
@@ -69,6 +68,8 @@ test("buttons name the effect and fit: 22 letters or 10 Han characters", () => {
     "actYes",
     "actNo",
     "actLook",
+    "askAbout",
+    "askNever",
   ] as const;
   for (const name of names) {
     assert.equal(WORDS.en[name].length <= 22 && WORDS.zh[name].length <= 10, true);
@@ -94,7 +95,7 @@ test("no state claims more than its record", () => {
 });
 
 test("the same word of state means different things for the two directions", () => {
-  const base = { seq: 1, id: "m", text: "", at: "", duty: null, proposal: null, action: null, late: false };
+  const base = { seq: 1, id: "m", text: "", at: "", duty: null, proposal: null, action: null, about: null, late: false };
   const say = (kind: "user" | "agent", state: "delivered") =>
     entryStateWords({ ...base, kind, state }, WORDS.en);
   assert.deepEqual(
@@ -104,10 +105,6 @@ test("the same word of state means different things for the two directions", () 
   assert.equal(
     entryStateWords({ ...base, kind: "agent", state: "new" as "queued" }, WORDS.en),
     "new",
-  );
-  assert.equal(
-    proposalEndWords("close_duty", "declined", WORDS.en),
-    "You said no · the duty goes on",
   );
 });
 

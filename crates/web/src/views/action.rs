@@ -5,12 +5,11 @@
 
 use base::{ActionId, Amount, Limits, Timestamp};
 use domain::effect::{Content, Effect};
-use domain::schedule::{local_words, zone};
+use domain::schedule::zone;
 use domain::state::{ActionState, ApprovalState};
-use domain::words;
+use domain::words::{self, ActionFacts, Language};
 use serde_json::{Map, Value, json};
 use store::action::Action;
-use store::approval::Approval;
 use store::attempt::Attempt;
 use store::owner::{Owner, PrincipalKind};
 use store::{Result, StoreError, Tx};
@@ -33,8 +32,27 @@ pub(crate) fn whole(tx: &mut Tx<'_>, seen: &Seen<'_>, id: ActionId) -> Result<An
     }
     let mut answer = short(tx, seen, &action)?;
     let attempts = store::attempt::of_action(tx, action.id)?;
-    answer.frame["attempts"] = attempts.iter().map(attempt).collect();
+    let language = seen.owner.language();
+    answer.frame["attempts"] = attempts.iter().map(|one| attempt(one, language)).collect();
     Ok(answer)
+}
+
+/// What a supervisor sees of an action: what it is and costs, who is asked, and where it stands. The rest is
+/// the owner's own.
+pub(crate) fn for_supervisor(mut shown: Value) -> Value {
+    for name in ["duty", "task_version", "title", "reason", "receipt", "if_nothing", "afterwards"] {
+        shown[name] = Value::Null;
+    }
+    if shown.get("attempts").is_some() {
+        shown["attempts"] = json!([]);
+    }
+    for approval in shown["approvals"].as_array_mut().into_iter().flatten() {
+        if approval["of"] != json!(PrincipalKind::Supervisor) {
+            (approval["device"], approval["device_name"]) = (Value::Null, Value::Null);
+            approval["reason"] = Value::Null;
+        }
+    }
+    shown
 }
 
 /// An action without what was sent for it.
@@ -46,16 +64,18 @@ pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result
     let over = [until, action.expires_at].into_iter().flatten().any(|at| at <= seen.now);
     let asks = action.state == ActionState::AwaitingApproval;
     let state = if asks && over { ActionState::Expired } else { action.state };
-    let user = store::owner::principal(tx, seen.owner.id, PrincipalKind::User)?.id;
-    let by = |approval: &Approval| {
-        let who = approval.decided_by?;
-        Some(if who == user { "user" } else { "policy" })
-    };
+    // Whose word is still asked for: a person's, and where a rule wants it the supervisor's besides.
+    let open = approvals.iter().filter(|approval| approval.state == ApprovalState::Requested);
+    let asked: Vec<&str> =
+        open.filter(|a| a.until_at > seen.now).map(|approval| approval.kind.word()).collect();
+    let language = seen.owner.language();
     let approvals = approvals.iter().map(|approval| {
         json!({
             "id": approval.id,
             "state": approval.state,
-            "by": by(approval),
+            "of": approval.kind,
+            "words": words::approval_line(approval.state, language),
+            "by": approval.decided_by.map(|_| approval.kind),
             "device": approval.device,
             "template": approval.template,
             "until_at": approval.until_at,
@@ -63,6 +83,11 @@ pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result
         })
     });
     let undo_ms = undo_ms(seen.limits, action.effect);
+    let facts = ActionFacts {
+        state,
+        escalated: action.escalated_at.is_some(),
+        said_by_user: action.authority.as_deref() == Some("user"),
+    };
     let mut frame = json!({
         "id": action.id,
         "duty": action.duty,
@@ -71,7 +96,7 @@ pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result
         "effect": action.effect,
         "tier": action.tier,
         "state": state,
-        "words": words::action_state(state),
+        "words": words::action_line(facts, language),
         "amount": money(amount(action)),
         "digest": action.digest,
         "expires_at": until,
@@ -84,12 +109,16 @@ pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result
         "created_at": action.created_at,
         "moved_at": action.moved_at,
         "approvals": approvals.collect::<Vec<_>>(),
+        "asked": asked,
         "seq": seen.owner.change_seq,
     });
     let zone = zone(&seen.owner.zone).map_err(|e| corrupt("the owner's zone", e))?;
-    let at = |at: Option<Timestamp>| at.map(|at| local_words(&zone, at));
-    frame["if_nothing"] = json!(if_nothing(action, state, at(until), at(action.not_before)));
-    frame["afterwards"] = json!(afterwards(state, undo_ms));
+    let at = |at: Option<Timestamp>| at.map(|at| words::at(language, &zone, at));
+    let (until, leaves) = (at(until), at(action.not_before));
+    let (escalated, seconds) = (facts.escalated, undo_ms.div_ceil(1_000));
+    frame["if_nothing"] =
+        json!(words::action_if_nothing(state, escalated, until, leaves, language));
+    frame["afterwards"] = json!(words::action_afterwards(state, escalated, seconds, language));
     Ok(Answer { action: Some(action.id), ..Answer::plain(frame) })
 }
 
@@ -99,7 +128,7 @@ fn amount(action: &Action) -> Option<Amount> {
 }
 
 /// An amount in three forms: to count with, to tell apart, and to read.
-pub(super) fn money(amount: Option<Amount>) -> Value {
+pub(crate) fn money(amount: Option<Amount>) -> Value {
     amount.map_or(Value::Null, |amount| {
         json!({
             "minor": amount.minor,
@@ -109,11 +138,12 @@ pub(super) fn money(amount: Option<Amount>) -> Value {
     })
 }
 
-fn attempt(attempt: &Attempt) -> Value {
+fn attempt(attempt: &Attempt, language: Language) -> Value {
     json!({
         "n": attempt.n,
         "operation_id": attempt.operation_id,
         "state": attempt.state,
+        "words": words::attempt_line(attempt.state, language),
         "created_at": attempt.created_at,
         "moved_at": attempt.moved_at,
     })
@@ -128,73 +158,15 @@ fn undo_ms(limits: &Limits, effect: Effect) -> u64 {
     }
 }
 
-/// What comes of it if the person does nothing; null where nothing is asked of them.
-fn if_nothing(
-    action: &Action,
-    state: ActionState,
-    until: Option<String>,
-    not_before: Option<String>,
-) -> Option<String> {
-    match state {
-        ActionState::AwaitingApproval => Some(match until {
-            Some(until) => format!("Nothing is done. The question ends on {until}."),
-            None => "Nothing is done.".into(),
-        }),
-        ActionState::Authorized => Some("It is sent as soon as nothing holds it back.".into()),
-        ActionState::Admitted => Some(match not_before {
-            Some(at) => format!("It is sent on {at}."),
-            None => "It is sent.".into(),
-        }),
-        ActionState::Unknown if action.escalated_at.is_some() => {
-            Some("It is looked up again and again. It is not sent again.".into())
-        }
-        ActionState::Proposed
-        | ActionState::Dispatched
-        | ActionState::Unknown
-        | ActionState::Accepted
-        | ActionState::Effective
-        | ActionState::Blocked
-        | ActionState::Denied
-        | ActionState::Expired
-        | ActionState::Superseded
-        | ActionState::Withdrawn
-        | ActionState::Cancelled
-        | ActionState::Abandoned => None,
-    }
-}
-
-/// What happens after the tap that is asked for; null where none is.
-fn afterwards(state: ActionState, undo_ms: u64) -> Option<String> {
-    let later = "After that it can be undone by an action of its own, if at all.";
-    match (state, undo_ms.div_ceil(1_000)) {
-        (ActionState::AwaitingApproval, 0) => Some(format!("It is sent at once. {later}")),
-        (ActionState::AwaitingApproval, seconds) => {
-            Some(format!("It is sent {seconds} s later; until then you can take it back. {later}"))
-        }
-        (ActionState::Authorized | ActionState::Admitted, _) => {
-            Some(format!("You can take it back until it is sent. {later}"))
-        }
-        (
-            ActionState::Proposed
-            | ActionState::Dispatched
-            | ActionState::Unknown
-            | ActionState::Accepted
-            | ActionState::Effective
-            | ActionState::Blocked
-            | ActionState::Denied
-            | ActionState::Expired
-            | ActionState::Superseded
-            | ActionState::Withdrawn
-            | ActionState::Cancelled
-            | ActionState::Abandoned,
-            _,
-        ) => None,
-    }
-}
-
 /// Puts words into a frame: of the frozen content, of the outside, and of whoever decided. What an answer
 /// was kept of is shown as it was then; a reason is shown while it is of that state.
-pub(super) fn with_words(tx: &mut Tx<'_>, mut frame: Value, id: ActionId) -> Result<Value> {
+pub(super) fn with_words(
+    tx: &mut Tx<'_>,
+    mut frame: Value,
+    id: ActionId,
+    language: Language,
+) -> Result<Value> {
+    let said = |english: String| words::said(&english, language);
     let action = store::action::get(tx, id)?;
     let title = match action.duty {
         Some(duty) => Some(engine::trace::title(tx, action.owner, duty)?),
@@ -202,7 +174,8 @@ pub(super) fn with_words(tx: &mut Tx<'_>, mut frame: Value, id: ActionId) -> Res
     };
     let content = content(tx, &action)?;
     let same = frame["state"] == json!(action.state);
-    let what = content.as_ref().map_or_else(|| ERASED.to_owned(), words::operation);
+    let what = content.as_ref();
+    let what = what.map_or_else(|| ERASED.to_owned(), |what| words::operation(what, language));
     let card = content.as_ref().map_or_else(Vec::new, |content| content.card.clone());
     let recipients = content.map_or_else(Vec::new, |content| content.recipients);
     let texts = Map::from_iter([
@@ -210,15 +183,15 @@ pub(super) fn with_words(tx: &mut Tx<'_>, mut frame: Value, id: ActionId) -> Res
         ("what".to_owned(), json!(what)),
         ("card".to_owned(), json!(card)),
         ("recipients".to_owned(), json!(recipients)),
-        ("reason".to_owned(), json!(action.reason.filter(|_| same))),
+        ("reason".to_owned(), json!(action.reason.filter(|_| same).map(said))),
         ("receipt".to_owned(), json!(action.receipt)),
     ]);
-    approvals(tx, &mut frame, &action.owner, id)?;
+    approvals(tx, &mut frame, (action.owner, id), language)?;
     if frame.get("attempts").is_some() {
         let known = store::attempt::of_action(tx, id)?;
         for shown in frame["attempts"].as_array_mut().into_iter().flatten() {
             let of = known.iter().find(|attempt| shown["n"] == json!(attempt.n));
-            shown["reason"] = json!(of.and_then(|attempt| attempt.reason.as_ref()));
+            shown["reason"] = json!(of.and_then(|attempt| attempt.reason.clone()).map(said));
             shown["receipt"] = json!(of.and_then(|attempt| attempt.receipt.as_ref()));
         }
     }
@@ -232,8 +205,8 @@ pub(super) fn with_words(tx: &mut Tx<'_>, mut frame: Value, id: ActionId) -> Res
 fn approvals(
     tx: &mut Tx<'_>,
     frame: &mut Value,
-    owner: &base::OwnerId,
-    id: ActionId,
+    (owner, id): (base::OwnerId, ActionId),
+    language: Language,
 ) -> Result<()> {
     let known = store::approval::of_action(tx, id)?;
     for shown in frame["approvals"].as_array_mut().into_iter().flatten() {
@@ -241,17 +214,17 @@ fn approvals(
         let is_open = shown["state"] == json!(ApprovalState::Requested);
         let reason = of.filter(|_| !is_open).and_then(|approval| approval.reason.clone());
         let device = match of.filter(|_| !is_open).and_then(|approval| approval.device) {
-            Some(device) => Some(store::device::get(tx, *owner, device)?.name),
+            Some(device) => Some(store::device::get(tx, owner, device)?.name),
             None => None,
         };
-        shown["reason"] = json!(reason);
+        shown["reason"] = json!(reason.map(|reason| words::said(&reason, language)));
         shown["device_name"] = json!(device);
     }
     Ok(())
 }
 
 /// The frozen content; `None` once it was erased.
-fn content(tx: &mut Tx<'_>, action: &Action) -> Result<Option<Content>> {
+pub(crate) fn content(tx: &mut Tx<'_>, action: &Action) -> Result<Option<Content>> {
     let Some(bytes) = store::event::body(tx, action.content)? else { return Ok(None) };
     Content::read(&bytes).map(Some).map_err(|error| corrupt("an action", error))
 }

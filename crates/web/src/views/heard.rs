@@ -4,6 +4,7 @@
 use base::{Amount, BodyId, SourceId};
 use domain::effect::GrantDraft;
 use domain::state::CheckState;
+use domain::words::Language;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -129,7 +130,7 @@ struct Texts {
 
 /// Puts the words where a frame has ids. A frame that was kept before these parts existed gets them
 /// empty.
-pub(super) fn with_words(tx: &mut Tx<'_>, frame: &mut Value) -> Result<()> {
+pub(super) fn with_words(tx: &mut Tx<'_>, frame: &mut Value, language: Language) -> Result<()> {
     if frame.get("state_line").is_none() {
         return Ok(());
     }
@@ -166,7 +167,7 @@ pub(super) fn with_words(tx: &mut Tx<'_>, frame: &mut Value) -> Result<()> {
             total: plain(grant.total_minor),
             to: to.clone(),
         };
-        one["words"] = json!(draft.words());
+        one["words"] = json!(draft.words(language));
         one["recipients"] = json!(to);
     }
     for one in frame["situations"].as_array_mut().into_iter().flatten() {
@@ -175,7 +176,8 @@ pub(super) fn with_words(tx: &mut Tx<'_>, frame: &mut Value) -> Result<()> {
         let texts: Texts = serde_json::from_slice(&bytes)
             .unwrap_or(Texts { matter: ERASED.to_owned(), taken_on_by: None });
         let stands = read(&one["stands"])?;
-        one["words"] = json!(domain::situation::line(stands, texts.taken_on_by.as_deref()));
+        one["words"] =
+            json!(domain::situation::line(stands, texts.taken_on_by.as_deref(), language));
         one["matter"] = json!(texts.matter);
         one["taken_on_by"] = json!(texts.taken_on_by);
     }

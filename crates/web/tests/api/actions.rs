@@ -12,9 +12,9 @@ use crate::client::Reply;
 use crate::server::{Paired, Server};
 
 /// A room for HKD 2 600.00 behind a server whose stages run when the test says so.
-struct Room {
-    server: Server,
-    device: Paired,
+pub struct Room {
+    pub server: Server,
+    pub device: Paired,
 }
 
 impl Room {
@@ -51,12 +51,12 @@ impl Room {
         Room { server, device }
     }
 
-    fn honest() -> Room {
+    pub fn honest() -> Room {
         let there = Sight::Found { receipt: "C-1".into(), ended: false };
         Room::with(Observation::Receipt("C-1".into()), &[there])
     }
 
-    fn say(&self, text: &str) {
+    pub fn say(&self, text: &str) {
         let body = json!({"id": self.server.id(), "text": text});
         assert_eq!(self.server.post(&self.device.token, "/v1/messages", &body).status, 202);
         self.turn(self.server.owner.main_session);
@@ -89,7 +89,7 @@ impl Room {
     }
 
     /// One pass of every stage of the path, after some time.
-    fn after_ms(&self, ms: u64) {
+    pub fn after_ms(&self, ms: u64) {
         let cx = &self.server.cx;
         self.server.clock.advance_ms(ms);
         self.server.runtime.block_on(async {
@@ -110,7 +110,7 @@ impl Room {
         self.server.get(&self.device.token, "/v1/actions").json()
     }
 
-    fn only(&self) -> Value {
+    pub fn only(&self) -> Value {
         let list = self.list();
         let [one] = &list["actions"].as_array().expect("a list")[..] else { panic!("{list}") };
         let path = format!("/v1/actions/{}", text(&one["id"]));
@@ -153,7 +153,7 @@ fn a_card_shows_what_is_released_why_until_when_and_what_else() {
     let wanted = json!({
         "id": action["id"], "duty": null, "title": null, "task_version": null, "tool": "hotel.book",
         "effect": "paid", "tier": "r4", "state": "awaiting_approval",
-        "words": "waiting for the person",
+        "words": "Waiting for your decision",
         "what": "hotel.book for HKD 2 600.00 (hotel Harbour, guest Ann)",
         "card": [{"label": "hotel", "value": "Harbour"}, {"label": "guest", "value": "Ann"}],
         "amount": {"minor": 260_000, "currency": "HKD", "text": "HKD 2 600.00"},
@@ -165,10 +165,11 @@ fn a_card_shows_what_is_released_why_until_when_and_what_else() {
         "undo_ms": 5_000, "not_before": null, "receipt": null, "authority": null,
         "contradicted": false, "escalated_at": null, "compensates": null, "created_at": AT,
         "moved_at": AT,
-        "approvals": [{"id": request["id"], "state": "requested", "by": null, "device": null,
-            "device_name": null, "reason": null, "template": "action-1",
+        "approvals": [{"id": request["id"], "state": "requested", "of": "user", "by": null,
+            "device": null, "device_name": null, "reason": null, "template": "action-2 en",
+            "words": "Asked",
             "until_at": "2026-12-01T08:00:00.000000Z", "moved_at": AT}],
-        "attempts": [], "seq": action["seq"],
+        "asked": ["user"], "attempts": [], "seq": action["seq"],
     });
     assert_eq!(action, wanted);
     let chat = room.server.get(&room.device.token, "/v1/chat").json();
@@ -179,7 +180,7 @@ fn a_card_shows_what_is_released_why_until_when_and_what_else() {
     room.server.clock.advance_ms(86_400_000);
     let over = room.only();
     let shown = ["state", "words", "reason", "if_nothing", "afterwards"].map(|key| &over[key]);
-    let words = json!("expired, nothing happened");
+    let words = json!("Its time passed · nothing sent");
     assert_eq!(shown, [&json!("expired"), &words, &Value::Null, &Value::Null, &Value::Null]);
     assert_eq!(
         detail(&room.approve(&action)),
@@ -200,7 +201,7 @@ fn exactly_what_was_shown_is_released_sent_once_and_proven() {
     let released = approve().json();
     assert_eq!(
         (&released["state"], &released["words"], &released["reason"]),
-        (&json!("authorized"), &json!("released, not sent yet"), &Value::Null)
+        (&json!("authorized"), &json!("Released, not sent yet"), &Value::Null)
     );
     let approval = &released["approvals"][0];
     let by = (&approval["state"], &approval["by"], &approval["device"], &approval["device_name"]);
@@ -221,9 +222,12 @@ fn exactly_what_was_shown_is_released_sent_once_and_proven() {
     room.after_ms(2_000);
     let done = room.only();
     let shown = ["state", "words", "authority", "receipt"].map(|key| done[key].clone());
-    assert_eq!(shown, ["effective", "in force", "outside", "C-1"].map(|word| json!(word)));
+    assert_eq!(
+        shown,
+        ["effective", "In force · verified", "outside", "C-1"].map(|word| json!(word))
+    );
     let at = "2026-11-30T08:00:05.000000Z";
-    let attempt = json!([{"n": 1, "operation_id": action["id"], "state": "accepted", "reason": null,
+    let attempt = json!([{"n": 1, "operation_id": action["id"], "state": "accepted", "words": "Confirmed", "reason": null,
         "receipt": "C-1", "created_at": at, "moved_at": at}]);
     assert_eq!(done["attempts"], attempt);
     assert_eq!(done["approvals"][0]["state"], "consumed");
@@ -244,7 +248,7 @@ fn the_person_refuses_with_a_reason_or_takes_back_what_is_about_to_be_sent() {
     assert_eq!(room.approve(&action).status, 200);
     room.after_ms(0);
     let back = room.tap(&action, "withdraw", json!({})).json();
-    let words = "stopped before it was sent";
+    let words = "Stopped in time · not sent";
     assert_eq!((&back["state"], &back["words"]), (&json!("cancelled"), &json!(words)));
     assert_eq!(back["reason"], "the person took it back");
     room.after_ms(60_000);
@@ -252,6 +256,133 @@ fn the_person_refuses_with_a_reason_or_takes_back_what_is_about_to_be_sent() {
     for (how, more) in [("deny", json!({"reason": 1})), ("state", json!({"statement": "maybe"}))] {
         assert_eq!(room.tap(&action, how, more).status, 400);
     }
+}
+
+#[test]
+fn a_tap_that_comes_too_late_is_told_who_decided_and_gets_the_card_as_it_is() {
+    let (room, action) = Room::asked();
+    let tablet = room.server.device("tablet");
+    let deny = json!({"id": room.server.id()});
+    let path = format!("/v1/actions/{}/deny", text(&action["id"]));
+    assert_eq!(room.server.post(&tablet.token, &path, &deny).status, 200);
+    let late = room.approve(&action);
+    let wanted = "This can no longer be decided: it is refused by the person. Decided on tablet, \
+                  Monday 2026-11-30 09:00: Refused.";
+    assert_eq!(detail(&late), wanted);
+    let stale = &late.json()["stale"];
+    assert_eq!(stale, &json!({"changes": [], "card": room.only()}));
+}
+
+#[test]
+fn a_tap_on_a_card_that_a_newer_one_replaced_gets_what_changed_in_both_languages() {
+    let (room, first) = Room::asked();
+    let known = json!({"total": "2920.00", "currency": "HKD", "hotel": "Peak"});
+    room.server.world.tool(
+        "hotel.search",
+        FakeTool {
+            answers: vec!["one room, q-1".into()],
+            issues: vec![("quote".into(), "q-1".into())],
+            snapshots: BTreeMap::from([("q-1".into(), known)]),
+            ..FakeTool::default()
+        },
+    );
+    room.tap(&first, "deny", json!({}));
+    room.server.clock.advance_ms(1);
+    room.say("book the room");
+    room.after_ms(0);
+    let english = ["Amount: HKD 2 600.00 becomes HKD 2 920.00", "hotel: Harbour becomes Peak"];
+    let chinese = ["金额：由 HKD 2 600.00 改为 HKD 2 920.00", "hotel：由 Harbour 改为 Peak"];
+    for (language, changes) in [("en", english), ("zh", chinese)] {
+        let set = json!({"id": room.server.id(), "language": language});
+        assert_eq!(room.server.post(&room.device.token, "/v1/owner", &set).status, 200);
+        let late = room.approve(&first).json();
+        assert_eq!(late["stale"]["changes"], json!(changes), "{late}");
+        let newest = room.list()["actions"][0]["id"].clone();
+        assert_eq!(late["stale"]["card"]["id"], newest);
+        let whole = text(&late["detail"]).chars().any(|c| c.is_ascii_lowercase());
+        assert!(
+            language == "en" || text(&late["detail"]).contains("已有新的卡片代替它。"),
+            "{late}"
+        );
+        assert_eq!(whole, language == "en" || text(&late["detail"]).contains("phone"), "{late}");
+    }
+    let counted = room.server.get(&room.device.token, "/v1/decisions").json()["classes"][0].clone();
+    let counted =
+        ["shown", "approved", "edited", "refused", "open"].map(|key| counted[key].clone());
+    assert_eq!(counted, [2, 0, 1, 1, 1].map(|count| json!(count)), "refused, and asked otherwise");
+    // Nothing was released by any of it.
+    assert_eq!(room.list()["actions"][0]["state"], "awaiting_approval");
+}
+
+#[test]
+fn what_the_server_says_of_an_action_is_in_the_language_that_is_set() {
+    let room = Room::honest();
+    let set = json!({"id": room.server.id(), "language": "zh"});
+    assert_eq!(room.server.post(&room.device.token, "/v1/owner", &set).status, 200);
+    room.say("book the room");
+    room.after_ms(0);
+    let action = room.only();
+    let shown = ["words", "what", "reason", "if_nothing", "afterwards"].map(|key| &action[key]);
+    let wanted = [
+        "等你决定",
+        "hotel.book，HKD 2 600.00（hotel Harbour，guest Ann）",
+        "没有你的授权覆盖它。",
+        "不会执行。这个问题于 2026-12-01 星期二 09:00 到期作废。",
+        "5 秒后发出，在此之前可以撤回。发出之后只能用另一项操作撤销，也可能无法撤销。",
+    ];
+    assert_eq!(shown, wanted.map(|words| json!(words)).each_ref());
+    assert_eq!(action["approvals"][0]["template"], "action-2 zh");
+    let chat = room.server.get(&room.device.token, "/v1/chat").json();
+    let card = chat["entries"].as_array().and_then(|all| all.last()).expect("an entry");
+    let asks = "放行这件事吗？hotel.book，HKD 2 600.00（hotel Harbour，guest Ann）。没有你的授权覆盖它。\
+                如果你不处理，什么都不会发生。";
+    assert_eq!(card["text"], asks);
+    let pause = json!({"id": room.server.id()});
+    room.server.post(&room.device.token, "/v1/pauses", &pause);
+    let wanted = "已暂停，因此没有放行。请先解除暂停，再放行。";
+    assert_eq!(detail(&room.approve(&action)), wanted);
+}
+
+#[test]
+fn a_question_about_a_card_reaches_the_agent_with_it_and_decides_nothing() {
+    let (room, action) = Room::asked();
+    let ask = |about: Value| {
+        let body =
+            json!({"id": room.server.id(), "text": "is breakfast included?", "about": about});
+        room.server.post(&room.device.token, "/v1/messages", &body)
+    };
+    assert_eq!(ask(json!({"action": action["id"]})).status, 202);
+    let asked = room.server.get(&room.device.token, "/v1/chat").json();
+    let entry = asked["entries"].as_array().and_then(|all| all.last()).expect("an entry").clone();
+    assert_eq!(entry["about"], json!({"action": action["id"]}));
+    // It waits, held like every message, and the card is as it was.
+    let now = room.only();
+    for key in ["state", "digest", "approvals"] {
+        assert_eq!(now[key], action[key], "{key}");
+    }
+    room.turn(room.server.owner.main_session);
+    let answered = room.server.get(&room.device.token, "/v1/chat").json();
+    let last = answered["entries"].as_array().and_then(|all| all.last()).expect("an entry");
+    assert_eq!(last["text"], "The offer does not say.", "{answered}");
+    // Another's, or none.
+    for about in [json!({"action": room.server.id()}), json!({"proposal": action["id"]})] {
+        assert_eq!(ask(about).status, 404);
+    }
+    assert_eq!(ask(json!({"duty": action["id"]})).status, 400);
+}
+
+#[test]
+fn decisions_are_counted_by_tool() {
+    let (room, action) = Room::asked();
+    let log = || room.server.get(&room.device.token, "/v1/decisions").json();
+    let line = |open: i64, approved: i64, median: Value| {
+        json!({"classes": [{"tool": "hotel.book", "shown": 1, "approved": approved, "edited": 0,
+            "refused": 0, "expired": 0, "open": open, "median_seconds": median}]})
+    };
+    assert_eq!(log(), line(1, 0, Value::Null));
+    room.server.clock.advance_ms(7_000);
+    assert_eq!(room.approve(&action).status, 200);
+    assert_eq!(log(), line(0, 1, json!(7)));
 }
 
 #[test]

@@ -43,6 +43,9 @@ fn a_card_shows_what_is_confirmed_and_what_happens_otherwise() {
         "ends_at": "2026-12-24T17:00:00.000000Z",
         "until": "2026-12-01T08:00:00.000000Z",
         "if_nothing": "Nothing starts. The question ends on Tuesday 2026-12-01 09:00.",
+        "why": "A duty wakes up by itself, so it starts only if you agree.",
+        "afterwards": "You can stop it under Duties at any time.",
+        "words": "Waiting for your decision",
         "digest": card["digest"], "state": "open", "created_at": "2026-11-30T08:00:00.000000Z",
     });
     assert_eq!(card, wanted);
@@ -115,10 +118,43 @@ fn only_the_digest_that_was_shown_is_confirmed_and_only_once() {
     for how in ["confirm", "decline"] {
         let (status, problem) = decide(&server, &device, id, how, &digest);
         assert_eq!(status, 409);
-        assert_eq!(problem["detail"], "You have confirmed this already.");
+        let wanted = "You have confirmed this already. Decided on phone, Monday 2026-11-30 09:00: \
+                      You agreed · the duty has started.";
+        assert_eq!(problem["detail"], wanted);
+        assert_eq!(problem["stale"]["card"]["id"], json!(id));
     }
     let duties = server.get(&device.token, "/v1/duties").json();
     assert_eq!(duties["duties"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_yes_to_another_card_is_told_what_differs_in_the_language_that_is_set() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let first = server.new_duty();
+    let seen = proposal(&server, &device, first)["digest"].as_str().expect("a digest").to_owned();
+    let mut other = draft();
+    other["goal"] = json!("Tell me when it falls under 90.");
+    other["schedules"][0]["at"] = json!("10:30");
+    let second = server.proposed(other);
+    let english = [
+        "Goal: \"Tell me when it falls under 100.\" becomes \"Tell me when it falls under 90.\"",
+        "Wake-up, no longer: every day at 09:30: Look at the feed.",
+        "Wake-up, new: every day at 10:30: Look at the feed.",
+    ];
+    let chinese = [
+        "委托内容：由 “Tell me when it falls under 100.” 改为 “Tell me when it falls under 90.”",
+        "唤醒，不再：每天 09:30: Look at the feed.",
+        "唤醒，新增：每天 10:30: Look at the feed.",
+    ];
+    for (language, changes) in [("en", english), ("zh", chinese)] {
+        let set = json!({"id": server.id(), "language": language});
+        assert_eq!(server.post(&device.token, "/v1/owner", &set).status, 200);
+        let (status, problem) = decide(&server, &device, second, "confirm", &seen);
+        assert_eq!((status, &problem["stale"]["changes"]), (409, &json!(changes)));
+        assert_eq!(problem["stale"]["card"], proposal(&server, &device, second));
+    }
+    assert_eq!(proposal(&server, &device, second)["words"], "等你决定");
 }
 
 #[test]

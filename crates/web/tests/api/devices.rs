@@ -42,7 +42,7 @@ fn a_paired_device_makes_a_code_for_the_next_one() {
 
     let listed = server.get(&token, "/v1/devices").json();
     let device = |id: &Value, name: &str, this: bool| {
-        json!({"id": id, "name": name, "created_at": "2026-11-30T08:00:00.000000Z",
+        json!({"id": id, "name": name, "of": "user", "created_at": "2026-11-30T08:00:00.000000Z",
             "revoked_at": null, "this": this})
     };
     let wanted = json!({"devices": [device(&json!(phone.id), "phone", false),

@@ -13,6 +13,7 @@ mod events;
 mod hooks;
 mod log;
 mod reads;
+mod rules;
 mod server;
 mod settings;
 mod signals;

@@ -75,7 +75,7 @@ fn an_entry_is_the_same_alone_and_in_the_list() {
     let entry = server.get(&device.token, &format!("/v1/chat/{id}")).json();
     let wanted = json!({"seq": sent["seq"], "kind": "user", "id": id, "text": body["text"],
         "at": "2026-11-30T08:00:00.000000Z", "state": "received", "duty": null, "proposal": null,
-        "action": null, "late": false});
+        "action": null, "about": null, "late": false});
     assert_eq!(entry, wanted);
     let page = server.get(&device.token, "/v1/chat").json();
     assert_eq!(page, json!({"entries": [wanted], "seq": sent["seq"], "more": false}));

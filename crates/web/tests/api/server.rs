@@ -68,6 +68,11 @@ not_called = "hotel.book"
 call = [{ tool = "call_tool", arguments = { name = "hotel.book", arguments = { quote = "q-1", guest = "Ann" } } }]
 
 [[rule]]
+user = '(?im)^- message \S+ from the user about action \S+ \(waiting for the person\): "hotel.book for HKD 2 600.00'
+not_called = "send_to_user"
+call = [{ tool = "send_to_user", arguments = { text = "The offer does not say." } }]
+
+[[rule]]
 user = '(?im)^- message \S+ from the user: hello'
 not_called = "send_to_user"
 call = [{ tool = "send_to_user", arguments = { text = "Hello yourself." } }]
@@ -180,7 +185,7 @@ impl Server {
             max_output_tokens: 1_000,
             world: world.clone(),
         };
-        let seed = Seed { name: "Ada".into(), zone: "Europe/Berlin".into() };
+        let seed = Seed { name: "Ada".into(), zone: "Europe/Berlin".into(), language: None };
         let owner = runtime.block_on(setup::owner(&cx, seed)).expect("an owner");
         let (stop, stopped) = watch::channel(false);
         let listening = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"));

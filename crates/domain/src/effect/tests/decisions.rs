@@ -50,20 +50,20 @@ fn who_must_release_what() {
 
 /// All that admission is asked about one action; everything in it holds.
 #[derive(Clone)]
-struct Asked {
+pub(super) struct Asked {
     content: Content,
     digest: Digest,
     bytes: Digest,
-    state: ActionState,
+    pub(super) state: ActionState,
     duty: Option<base::DutyId>,
     expires_at: Option<Timestamp>,
     entry: Option<Digest>,
-    control: Control,
+    pub(super) control: Control,
     now: Timestamp,
 }
 
 impl Asked {
-    fn answer(&self) -> Result<(), Refusal> {
+    pub(super) fn answer(&self) -> Result<(), Refusal> {
         let action = Standing {
             content: &self.content,
             digest: self.digest,
@@ -77,7 +77,7 @@ impl Asked {
     }
 
     /// The same with something else.
-    fn but(&self, change: impl FnOnce(&mut Asked)) -> Asked {
+    pub(super) fn but(&self, change: impl FnOnce(&mut Asked)) -> Asked {
         let mut asked = self.clone();
         change(&mut asked);
         asked
@@ -89,7 +89,7 @@ impl Asked {
 }
 
 /// An action of a duty that a person released.
-fn asked() -> Asked {
+pub(super) fn asked() -> Asked {
     let Frozen { digest, content, expires_at, .. } = frozen();
     Asked {
         entry: Some(content.entry),
@@ -117,7 +117,7 @@ fn asked() -> Asked {
 }
 
 /// The same, released by the policy within a grant.
-fn asked_by_policy() -> Asked {
+pub(super) fn asked_by_policy() -> Asked {
     asked().but(|a| {
         let grant = grant();
         let release = a.release();
@@ -125,10 +125,10 @@ fn asked_by_policy() -> Asked {
     })
 }
 
-type Flip = (fn(&mut Asked), Refusal);
+pub(super) type Flip = (fn(&mut Asked), Refusal);
 
 /// Every input, each flipped alone, in the order in which they are asked.
-fn flips() -> Vec<Flip> {
+pub(super) fn flips() -> Vec<Flip> {
     let other = || id::<ActionId>(9);
     vec![
         (|a| a.control.system_stop = true, Refusal::SystemStop),
@@ -266,6 +266,9 @@ fn a_refusal_says_what_to_do_what_passes_and_what_becomes_of_an_admitted_action(
         Refusal::Tampered,
         Refusal::Entry,
         Refusal::NotReleased,
+        Refusal::Forbidden,
+        Refusal::PersonAsked,
+        Refusal::SupervisorAsked,
         Refusal::Limit(Limit::NoAmount),
     ];
     let told =
@@ -309,6 +312,17 @@ fn a_refusal_says_what_to_do_what_passes_and_what_becomes_of_an_admitted_action(
         (
             cancel,
             false,
+            "a rule of the supervisor forbids it; do without it, or ask them about the rule",
+        ),
+        (
+            hold,
+            false,
+            "a rule of the supervisor asks that the person decides on it; they do so on its card",
+        ),
+        (hold, false, "the supervisor has not approved it; they decide on their own device"),
+        (
+            cancel,
+            false,
             "what it costs is not known from the connector's answers; the person decides on its card",
         ),
     ]
@@ -322,6 +336,7 @@ fn what_is_not_provably_accepted_or_blocked_is_unknown() {
     let table = [
         (Observation::NotSent(why()), Outcome::Blocked { why: why(), again: true }),
         (Observation::Receipt(why()), Outcome::Accepted { receipt: why() }),
+        (Observation::Answered, Outcome::Answered),
         (Observation::Refused(why()), Outcome::Blocked { why: why(), again: false }),
         (Observation::Other(why()), Outcome::Unknown { why: why() }),
         (Observation::Lost(why()), Outcome::Unknown { why: why() }),
@@ -345,9 +360,10 @@ fn a_look_proves_something_or_is_taken_again() {
     let ended = || Finding::Blocked { why: "r-1 has ended without effect".into() };
     let contradiction = |why: &str| Finding::Contradiction { why: why.into() };
     let (again, confirmed) = (|| Finding::Again, || Finding::Confirmed);
-    let absent = |state, receipt: Option<&str>, promised: bool, contradicted: bool| {
-        if state == ActionState::Unknown && promised && !contradicted {
-            return Finding::Blocked { why: "it is not there, and can no longer come".into() };
+    let absent = |state, receipt: Option<&str>, promised: bool, contradicted: bool, refused| {
+        if state == ActionState::Unknown && !contradicted && (refused || promised) {
+            let why = if refused { "sold out" } else { "it is not there, and can no longer come" };
+            return Finding::Blocked { why: why.into() };
         }
         if state == ActionState::Accepted && promised {
             let what = receipt.unwrap_or("it");
@@ -362,15 +378,18 @@ fn a_look_proves_something_or_is_taken_again() {
             for (settled_after_ms, promised) in
                 [(None, false), (Some(1_001), false), (Some(1_000), true), (Some(u64::MAX), false)]
             {
-                for contradicted in [false, true] {
+                for (contradicted, refused) in
+                    [(false, false), (true, false), (false, true), (true, true)]
+                {
                     let action = Settled {
                         state,
                         receipt: receipt.map(Into::into),
                         sent_at: NOW.minus_ms(1_000),
                         settled_after_ms,
                         contradicted,
+                        refused: refused.then(|| "sold out".into()),
                     };
-                    let absent = absent(state, receipt, promised, contradicted);
+                    let absent = absent(state, receipt, promised, contradicted, refused);
                     let wanted = match (state, receipt) {
                         (ActionState::Blocked, _) => [
                             contradiction("it was taken for not done, and yet r-1 is there"),
@@ -386,6 +405,20 @@ fn a_look_proves_something_or_is_taken_again() {
                             absent,
                             again(),
                         ],
+                        (ActionState::Unknown, _) if refused && !contradicted => [
+                            contradiction("it was refused, and yet r-1 is there"),
+                            contradiction("it was refused, and yet r-2 is there"),
+                            ended(),
+                            absent,
+                            again(),
+                        ],
+                        (ActionState::Unknown, receipt) if contradicted => [
+                            if receipt.is_some() { effective("r-1") } else { again() },
+                            again(),
+                            ended(),
+                            absent,
+                            again(),
+                        ],
                         _ => [effective("r-1"), effective("r-2"), ended(), absent, again()],
                     };
                     let seen = sights.each_ref().map(|sight| reconcile(&action, sight, NOW));
@@ -395,7 +428,7 @@ fn a_look_proves_something_or_is_taken_again() {
             }
         }
     }
-    assert_eq!(asked, ActionState::MACHINE.states.len() * 2 * 4 * 2 * 5);
+    assert_eq!(asked, ActionState::MACHINE.states.len() * 2 * 4 * 4 * 5);
 }
 
 const DRAFT: &str = r#"{"title":"Hotel","goal":"Book it","conditions":[
@@ -433,7 +466,9 @@ fn a_reach_is_the_most_that_can_happen() {
     };
     assert_eq!(of(&draft(|_| {})), wanted);
 
-    let words = |change: fn(&mut Draft)| of(&draft(change)).words(&TimeZone::UTC);
+    let words = |change: fn(&mut Draft)| {
+        of(&draft(change)).words(&TimeZone::UTC, crate::words::Language::En)
+    };
     assert_eq!(
         words(|_| {}),
         "At most HKD 8 200.50, USD 10.00, fee.pay once, hotel.book 5 times, mail.send twice, 2 people \

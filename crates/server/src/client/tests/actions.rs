@@ -105,6 +105,32 @@ fn the_card_comes_before_the_question_and_its_digest_is_what_is_released() {
     assert_eq!(sent(&peer), (path, json!({"digest": "d1"})));
 }
 
+/// A tool that no manifest describes shows everything that would be sent, and nothing of it can pass for a
+/// line of the card.
+#[test]
+fn a_long_argument_is_folded_and_none_of_it_is_hidden() {
+    let long = format!("{}Digest    d9{}", "看 ".repeat(30), "x".repeat(2_000));
+    let mut note = action("awaiting_approval");
+    let what = "no manifest describes it; what came of it cannot be looked up, you say it";
+    note["card"] =
+        json!([{"label": "what it does", "value": what}, {"label": "text", "value": long}]);
+    let peer = Peer::start(move |asked| match asked.what.as_str() {
+        "GET /v1/me" => me(),
+        _ => Reply::Json(200, note.clone()),
+    });
+    let client = client(&peer.url);
+    let ended = run(false, None, async |s| actions::show(&client, ACTION, s).await);
+    let digests = ended.out.lines().filter(|line| line.starts_with("Digest"));
+    assert_eq!(digests.collect::<Vec<_>>(), ["Digest    d1"]);
+    assert!(ended.out.lines().all(|line| line.chars().count() <= 80), "{}", ended.out);
+    let value: Vec<&str> =
+        ended.out.lines().skip_while(|line| !line.starts_with("  text ")).collect();
+    let end = value.iter().position(|line| line.starts_with("  to ")).unwrap();
+    let whole: String = value[..end].iter().map(|line| line.get(16..).unwrap()).collect();
+    assert_eq!(whole, long);
+    assert!(ended.out.contains("  what it does  no manifest describes it; what came of it"));
+}
+
 #[test]
 fn nothing_is_released_without_a_yes_to_this_very_card() {
     let yes = |digest: &str| Answer { yes: true, digest: Some(digest.into()), id: None };
@@ -118,18 +144,11 @@ fn nothing_is_released_without_a_yes_to_this_very_card() {
             "nobody can be asked here: this is no terminal. Read the card above, then add --yes",
         ),
         (
-            "awaiting_approval",
-            None,
-            yes("d0"),
-            Exit::Refused,
-            "The card changed since: its digest is d1. Nothing was released; read the card above.",
-        ),
-        (
             "denied",
             None,
             yes("d1"),
             Exit::Refused,
-            "This can no longer be decided: it is refused by the person. Nothing was sent.",
+            "This can no longer be decided; nothing was sent. refused by the person.",
         ),
     ];
     for (state, person, answer, exit, error) in table {
@@ -198,6 +217,72 @@ Sent
     assert!(ended.out.ends_with(end), "{}", ended.out);
     let json = run(true, None, async |s| actions::show(&client, ACTION, s).await);
     assert_eq!(serde_json::from_str::<Value>(&json.out).expect("JSON"), action("unknown"));
+}
+
+#[test]
+fn a_tap_on_an_older_card_is_told_what_changed_and_sees_the_card_that_counts() {
+    let peer = Peer::start(|asked| match asked.what.as_str() {
+        "GET /v1/me" => me(),
+        what if what.starts_with("GET /v1/actions/") => {
+            Reply::Json(200, action("awaiting_approval"))
+        }
+        _ => Reply::Json(
+            409,
+            json!({"type": "about:blank", "title": "Conflict", "status": 409, "written": "nothing",
+                "detail": "已有新的卡片代替它。",
+                "stale": {"changes": ["金额：由 HKD 2 600.00 改为 HKD 2 920.00"],
+                    "card": action("awaiting_approval")}}),
+        ),
+    });
+    let client = client(&peer.url);
+    let older = Answer { yes: false, digest: Some("d0".into()), id: None };
+    let ended = run(false, None, async |s| actions::approve(&client, ACTION, older, s).await);
+    let wanted = "已有新的卡片代替它。\n  金额：由 HKD 2 600.00 改为 HKD 2 920.00";
+    assert_eq!((ended.error.as_str(), ended.exit), (wanted, Exit::Refused));
+    assert_eq!(ended.err, format!("{SHOWN_CARD}\n{SHOWN_CARD}\n"));
+    assert_eq!(sent(&peer).1, json!({"digest": "d0"}));
+}
+
+#[test]
+fn the_log_of_decisions_is_one_line_a_tool() {
+    let answer = json!({"classes": [
+        {"tool": "hotel.book", "shown": 14, "approved": 12, "edited": 1, "refused": 1, "expired": 0,
+            "open": 1, "median_seconds": 9},
+        {"tool": "mail.send\nx", "shown": 1, "approved": 0, "edited": 0, "refused": 0, "expired": 0,
+            "open": 1, "median_seconds": null}]});
+    let given = answer.clone();
+    let peer = Peer::start(move |_| Reply::Json(200, given.clone()));
+    let client = client(&peer.url);
+    let shown = run(false, None, async |s| actions::log(&client, s).await);
+    let wanted = "   SHOWN  APPROVED    EDITED   REFUSED   EXPIRED    MEDIAN  TOOL\n\
+                  \u{20}     14        12         1         1         0       9 s  hotel.book\n\
+                  \u{20}      1         0         0         0         0         -  mail.send x\n";
+    assert_eq!((shown.out.as_str(), shown.exit), (wanted, Exit::Ok));
+    let json = run(true, None, async |s| actions::log(&client, s).await);
+    assert_eq!(serde_json::from_str::<Value>(&json.out).expect("JSON"), answer);
+    assert_eq!(peer.asked("GET")[0].what, "GET /v1/decisions");
+}
+
+#[test]
+fn a_question_names_the_card_of_an_action_or_else_of_a_proposal() {
+    for (known, kind) in [(true, "action"), (false, "proposal")] {
+        let peer = Peer::start(move |asked| match asked.what.as_str() {
+            what if what.starts_with("GET /v1/actions/") && known => {
+                Reply::Json(200, action("awaiting_approval"))
+            }
+            what if what.starts_with("GET ") => problem(404, "Not Found", "no such action"),
+            _ => Reply::Json(202, json!({"event": "e", "seq": 1})),
+        });
+        let client = client(&peer.url);
+        let about = Some(ACTION);
+        let ended = run(false, None, async |s| {
+            super::super::send(&client, "Breakfast?", about, ONCE, s).await
+        });
+        assert_eq!(ended.exit, Exit::Ok, "{}", ended.error);
+        let (what, body) = sent(&peer);
+        assert_eq!(what, "POST /v1/messages");
+        assert_eq!(body, json!({"text": "Breakfast?", "about": {kind: ACTION}}));
+    }
 }
 
 #[test]

@@ -20,7 +20,8 @@ fn a_code_is_shown_with_its_link_its_end_and_the_way_there() {
         ),
     });
     let client = client(&peer.url);
-    let ended = run(false, None, async |screen| super::super::offer_code(&client, screen).await);
+    let ended =
+        run(false, None, async |screen| super::super::offer_code(&client, false, screen).await);
     let wanted = "\
 Works once, until Mon 30 Nov 16:15; codes before it are void.
 Browser       http://127.0.0.1:7177/#code=K7PM-Q3XT
@@ -68,28 +69,31 @@ fn settings_are_sent_as_named_and_shown_as_they_are_then() {
         "GET /v1/me" => Reply::Json(
             200,
             json!({"name": "Mei", "zone": "Asia/Hong_Kong", "seq": 4, "dial": "observe",
+                "language": "zh",
                 "month": {"micro_usd": 1_240_000, "cap_micro_usd": 30_500_000}}),
         ),
         _ => Reply::Json(200, json!({"seq": 4})),
     });
     let one = client(&peer.url);
-    let shown = "Name   Mei\nZone   Asia/Hong_Kong\nMonth  US$1.24 of US$30.50\nDial   observe\n";
+    let shown = "Name   Mei\nZone   Asia/Hong_Kong\nMonth  US$1.24 of US$30.50\nDial   observe\nSpeaks zh\n";
     let nothing = Wish::default();
     let ended = run(false, None, async |s| super::super::set(&one, nothing, ONCE, s).await);
     assert_eq!((ended.out.as_str(), peer.asked("POST").len()), (shown, 0));
     let dial = Some(domain::event::Dial::Auto);
-    let wish = || Wish { cap: Some(MicroUsd(30_500_000)), dial, ..Wish::default() };
+    let language = Some(domain::words::Language::Zh);
+    let wish = || Wish { cap: Some(MicroUsd(30_500_000)), dial, language, ..Wish::default() };
     let ended = run(false, None, async |s| super::super::set(&one, wish(), ONCE, s).await);
     assert_eq!((ended.out.as_str(), ended.exit), (shown, Exit::Ok));
     let mut body = peer.asked("POST")[0].body.clone();
     assert!(body.as_object_mut().is_some_and(|body| body.remove("id").is_some()));
-    assert_eq!(body, json!({"month_cap_micro_usd": 30_500_000, "dial": "auto"}));
+    assert_eq!(body, json!({"month_cap_micro_usd": 30_500_000, "dial": "auto", "language": "zh"}));
 
     let nobody = client("http://127.0.0.1:1");
     let wish = Wish { name: Some("it's me".into()), ..wish() };
     let ended = run(false, None, async |s| super::super::set(&nobody, wish, ONCE, s).await);
     assert!(ended.error.starts_with("Not set: no server at"), "{}", ended.error);
-    let again = "adjutant set --name 'it'\\''s me' --cap-usd 30.500000 --dial auto --id ";
+    let again =
+        "adjutant set --name 'it'\\''s me' --cap-usd 30.500000 --dial auto --language zh --id ";
     assert!(ended.error.contains(again), "{}", ended.error);
 }
 

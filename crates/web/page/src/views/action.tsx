@@ -11,12 +11,11 @@ import { asks, isMoving } from "../sync.js";
 import type { Action, Approval } from "../types.js";
 import {
   actionNamed,
-  actionStateWords,
   actionTone,
   stateWords,
   wholeAmounts,
 } from "../words.js";
-import { shortDigest } from "./card.js";
+import { Ask, Changes, shortDigest } from "./card.js";
 import { useGuard } from "./guard.js";
 import { AskIcon, CheckIcon, CrossIcon, WaitIcon } from "./icons.js";
 
@@ -35,7 +34,7 @@ export function ActionCard({ action }: { action: Action }) {
     <article class={`card act ${open ? "open" : "settled"}`} aria-label={title}>
       <p class={`tag tag-${actionTone(action)}`}>
         <StateIcon action={action} />
-        {actionStateWords(action, words)}
+        {action.words}
       </p>
       <h3 lang={langOf(title)}>{title}</h3>
       {open ? <Terms action={action} /> : <Settled action={action} />}
@@ -48,6 +47,8 @@ export function ActionCard({ action }: { action: Action }) {
           {note}
         </p>
       )}
+      <Changes id={action.id} />
+      {asking && <Ask about={{ action: action.id }} />}
     </article>
   );
 }
@@ -99,19 +100,8 @@ function Terms({ action }: { action: Action }) {
       {action.contradicted && <Field name={words.actBecause} value={words.actContradicted} />}
       <Field name={waits ? words.whyAsked : words.actBecause} value={action.reason} />
       {waits && <Field name={words.cardUntil} value={deadline} />}
-      <Field
-        name={words.ifNothing}
-        value={words.actNothing[action.state] ?? action.if_nothing}
-      />
-      {waits && (
-        <Field
-          name={words.afterwards}
-          value={words.actAfter(Math.ceil(action.undo_ms / 1_000))}
-        />
-      )}
-      {action.state === "unknown" && (
-        <Field name={words.afterwards} value={words.actAfterSaying} />
-      )}
+      <Field name={words.ifNothing} value={action.if_nothing} />
+      <Field name={words.afterwards} value={action.afterwards} />
     </dl>
   );
 }
@@ -147,7 +137,7 @@ function approvalWords(approval: Approval): string {
         : approval.device_name === null
           ? words.byYou
           : words.byYouOn(approval.device_name);
-  const parts = [stateWords(words.approvalStates, approval.state), by, when(approval.moved_at)];
+  const parts = [approval.words, by, when(approval.moved_at)];
   return parts.filter((part) => part !== "").join(" · ");
 }
 
@@ -189,7 +179,7 @@ function Details({ action, open }: { action: Action; open: boolean }) {
         {(action.attempts ?? []).length > 0 && <dt>{words.actSent}</dt>}
         {(action.attempts ?? []).map((one) => (
           <dd key={one.n}>
-            {`${when(one.created_at)} · ${stateWords(words.attemptStates, one.state)}`}
+            {`${when(one.created_at)} · ${one.words}`}
             <span class="task code-like">{one.operation_id}</span>
             {one.reason !== null && (
               <span class="task" lang={langOf(one.reason)}>
@@ -369,7 +359,7 @@ export function ActionRow({ action }: { action: Action }) {
     <li>
       {actionNamed(action, words)}
       <span class="meta">
-        <span class={`tone-${actionTone(action)}`}>{actionStateWords(action, words)}</span>
+        <span class={`tone-${actionTone(action)}`}>{action.words}</span>
         {` · ${when(action.moved_at)}`}
         {action.receipt !== null && ` · ${words.actReceipt} ${action.receipt}`}
       </span>

@@ -2,11 +2,11 @@
 // the deadline, what happens without an answer, afterwards, the buttons. Buttons name the effect;
 // the refusal is on the left, both have the same size, nothing is focused beforehand.
 
-import { decide } from "../actions.js";
+import { askAbout, decide } from "../actions.js";
 import { langOf, leftWords, whenWords } from "../clock.js";
 import * as s from "../state.js";
-import type { Proposal } from "../types.js";
-import { decisionWords, proposalEndWords } from "../words-cards.js";
+import type { About, Proposal } from "../types.js";
+import { decisionWords } from "../words-cards.js";
 import { heardWords, planLines, wholeAmounts } from "../words.js";
 import { useGuard } from "./guard.js";
 import { AskIcon, CheckIcon, CrossIcon } from "./icons.js";
@@ -20,7 +20,7 @@ export function Card({ proposal }: { proposal: Proposal }) {
     <article class={`card ${open ? "open" : "settled"}`} aria-label={title}>
       <p class={`tag tag-${proposal.state}`}>
         {open ? <AskIcon /> : proposal.state === "confirmed" ? <CheckIcon /> : <CrossIcon />}
-        {proposalEndWords(proposal.kind, proposal.state, words)}
+        {proposal.words}
       </p>
       <h3 lang={langOf(proposal.title)}>{title}</h3>
       {open ? (
@@ -36,6 +36,7 @@ export function Card({ proposal }: { proposal: Proposal }) {
               {note}
             </p>
           )}
+          <Changes id={proposal.id} />
           <details>
             <summary>{words.details}</summary>
             <Terms proposal={proposal} />
@@ -60,7 +61,6 @@ function deadlineWords(until: string | null): string {
 function Terms({ proposal }: { proposal: Proposal }) {
   const words = s.words.value;
   const opens = proposal.kind !== "close_duty";
-  const said = decisionWords(proposal.kind, words);
   return (
     <dl class="terms">
       {proposal.changes.length > 0 && <dt>{words.changes}</dt>}
@@ -114,13 +114,13 @@ function Terms({ proposal }: { proposal: Proposal }) {
         </dd>
       ))}
       <dt>{words.whyAsked}</dt>
-      <dd>{said.why}</dd>
+      <dd>{proposal.why}</dd>
       <dt>{words.cardUntil}</dt>
       <dd>{deadlineWords(proposal.until)}</dd>
       <dt>{words.ifNothing}</dt>
       <dd lang={langOf(proposal.if_nothing)}>{proposal.if_nothing}</dd>
       <dt>{words.afterwards}</dt>
-      <dd>{said.after}</dd>
+      <dd>{proposal.afterwards}</dd>
     </dl>
   );
 }
@@ -147,6 +147,33 @@ function AllDetails({ proposal }: { proposal: Proposal }) {
         <dd>{shortDigest(proposal.digest)}</dd>
       </dl>
     </details>
+  );
+}
+
+/** What changed since the card was drawn that a tap came too late for. */
+export function Changes({ id }: { id: string }) {
+  const changes = s.decisions.value.get(id)?.changes ?? [];
+  if (changes.length === 0) return null;
+  return (
+    <div class="changed">
+      <p class="meta">{s.words.value.staleChanges}</p>
+      <ul>
+        {changes.map((line) => (
+          <li key={line} lang={langOf(line)}>
+            {wholeAmounts(line)}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** A question decides nothing: it opens the composer with a reference to the card. */
+export function Ask({ about }: { about: About }) {
+  return (
+    <button type="button" class="text quiet-text" onClick={() => askAbout(about)}>
+      {s.words.value.askAbout}
+    </button>
   );
 }
 
@@ -178,6 +205,8 @@ function Buttons({ proposal }: { proposal: Proposal }) {
       <p class={decision?.note ? "note warn" : "note"} role="status">
         {busy ? words.deciding : (decision?.note ?? "")}
       </p>
+      <Changes id={proposal.id} />
+      <Ask about={{ proposal: proposal.id }} />
     </div>
   );
 }

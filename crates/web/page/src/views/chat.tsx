@@ -8,8 +8,8 @@ import { readEarlier } from "../live.js";
 import { OUTBOX_ITEMS_MAX, textFits, type MessageItem } from "../outbox.js";
 import * as s from "../state.js";
 import { cardEntries, looseActions, looseProposals } from "../sync.js";
-import type { Entry } from "../types.js";
-import { entryStateWords } from "../words.js";
+import type { About, Entry } from "../types.js";
+import { actionNamed, entryStateWords } from "../words.js";
 import { ActionCard } from "./action.js";
 import { Card } from "./card.js";
 import { SendIcon } from "./icons.js";
@@ -138,6 +138,9 @@ function Message({ entry, holdsCard }: { entry: Entry; holdsCard: boolean }) {
       {shows && (
         <div class={`message from-${entry.kind}`}>
           <span class="reader">{words.speaker[entry.kind]}</span>
+          {entry.about !== null && (
+            <p class="meta about">{words.askedAbout(cardName(entry.about))}</p>
+          )}
           {action === undefined && (
             <p class="bubble" lang={langOf(entry.text)}>
               {entry.text}
@@ -163,6 +166,16 @@ function Message({ entry, holdsCard }: { entry: Entry; holdsCard: boolean }) {
       {action && <ActionCard action={action} />}
     </>
   );
+}
+
+/** How a card is called in a line. */
+function cardName(about: About): string {
+  const words = s.words.value;
+  if ("action" in about) {
+    const action = s.actions.value.get(about.action);
+    return action === undefined ? words.askedAboutCard : actionNamed(action, words);
+  }
+  return s.proposals.value.get(about.proposal)?.title ?? words.askedAboutCard;
 }
 
 function StateWords({ entry }: { entry: Entry }) {
@@ -247,6 +260,20 @@ function Composer({ onSent }: { onSent: () => void }) {
       {note !== "" && (
         <p class="note warn" role="status">
           {note}
+        </p>
+      )}
+      {s.askingAbout.value !== null && (
+        <p class="about-card">
+          <span class="meta">{words.askedAbout(cardName(s.askingAbout.value))}</span>
+          <button
+            type="button"
+            class="text"
+            onClick={() => {
+              s.askingAbout.value = null;
+            }}
+          >
+            {words.askNever}
+          </button>
         </p>
       )}
       <div class="composer-row">

@@ -1,11 +1,12 @@
 // This month in figures and its cap, the devices, the look and language of the page, this device.
 
 import { useState } from "preact/hooks";
-import { forgetPairing } from "../actions.js";
+import { chooseLang, forgetPairing } from "../actions.js";
 import { numberWords, usdWords, type Lang } from "../clock.js";
 import * as s from "../state.js";
 import type { Me } from "../types.js";
 import { Cap } from "./cap.js";
+import { DecisionLog } from "./decisions.js";
 import { Devices } from "./devices.js";
 import { EventTrace, Sources } from "./sources.js";
 
@@ -25,6 +26,7 @@ export function More({ event }: { event: string | null }) {
       {me !== null && <Month me={me} />}
       <Sources />
       <Devices />
+      <DecisionLog />
       <section class="block">
         <h3>{words.look}</h3>
         <Choice
@@ -41,7 +43,7 @@ export function More({ event }: { event: string | null }) {
         <Choice<Lang>
           name="language"
           value={s.lang.value}
-          choose={s.setLang}
+          choose={(language) => void chooseLang(language)}
           options={[
             ["en", "English"],
             ["zh", "中文"],

@@ -1,5 +1,6 @@
 // On every screen: what needs the person, how fresh the page is, and the other language.
 
+import { chooseLang } from "../actions.js";
 import { timeWords } from "../clock.js";
 import * as s from "../state.js";
 import { HoldButton } from "./hold.js";
@@ -25,7 +26,7 @@ export function Strip() {
         class="lang"
         lang={other === "zh" ? "zh-CN" : "en"}
         title={words.otherLangLabel}
-        onClick={() => s.setLang(other)}
+        onClick={() => void chooseLang(other)}
       >
         {words.otherLang}
       </button>

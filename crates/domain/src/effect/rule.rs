@@ -1,0 +1,130 @@
+//! Rules of a supervisor over a person's own grants and approvals. They can only tighten (ADM-31, DEL-25).
+
+use base::Amount;
+
+use super::{Content, Effect};
+
+/// Rules in force of one owner.
+pub const RULES_MAX: usize = 100;
+/// Characters of the pattern that names tools.
+const TOOL_MAX: usize = 200;
+
+/// What a rule asks of the actions that it covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Demand {
+    /// The person's own tap: a release by the policy within a grant does not suffice.
+    Person,
+    /// The supervisor's approval of exactly this content, besides the release that it needs anyway.
+    Supervisor,
+    /// That it is not done.
+    Forbid,
+}
+
+impl Demand {
+    /// The word as it is stored and sent.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Demand::Person => "person",
+            Demand::Supervisor => "supervisor",
+            Demand::Forbid => "forbid",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Demand::Person, Demand::Supervisor, Demand::Forbid].into_iter().find(|d| d.word() == word)
+    }
+}
+
+/// Which actions, and what is asked of them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Rule {
+    /// A tool's full name, `SERVER.*`, or `*`.
+    pub tool: String,
+    /// Only calls that do this to the world.
+    pub effect: Option<Effect>,
+    /// Only calls that cost more than this, or of which nobody knows that they do not.
+    pub above: Option<Amount>,
+    /// What is asked.
+    pub demand: Demand,
+}
+
+/// Why a rule cannot be laid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "name a tool in full (hotel.book), all of a connector (hotel.*) or all there are (*), in at most \
+     {TOOL_MAX} characters without spaces"
+)]
+pub struct RuleError;
+
+impl Rule {
+    /// Whether its pattern can name anything: a rule that silently covers nothing is worse than none.
+    ///
+    /// # Errors
+    /// [`RuleError`], which says what a pattern is.
+    pub fn check(&self) -> Result<(), RuleError> {
+        let plain = |name: &str| {
+            let odd = |c: char| c == '*' || c.is_whitespace() || crate::words::is_harmful(c);
+            !name.is_empty() && name.chars().count() <= TOOL_MAX && !name.contains(odd)
+        };
+        match self.tool.strip_suffix(".*") {
+            _ if self.tool == "*" => Ok(()),
+            Some(server) if plain(server) => Ok(()),
+            None if plain(&self.tool) && self.tool.contains('.') => Ok(()),
+            Some(_) | None => Err(RuleError),
+        }
+    }
+
+    /// Whether it is about this action. An amount that is not known, or is in another currency, counts as
+    /// above every bound.
+    pub fn covers(&self, content: &Content) -> bool {
+        let named = match self.tool.strip_suffix('*') {
+            Some(start) => content.operation.starts_with(start),
+            None => content.operation == self.tool,
+        };
+        let dear = |above: Amount| match content.amount() {
+            Some(amount) if amount.currency == above.currency => amount.minor > above.minor,
+            Some(_) | None => true,
+        };
+        named && self.effect.is_none_or(|e| e == content.effect) && self.above.is_none_or(dear)
+    }
+
+    /// The rule in plain words.
+    pub fn words(&self) -> String {
+        let what = match self.effect {
+            Some(effect) => format!("{} ({effect})", self.tool),
+            None => self.tool.clone(),
+        };
+        let above = self.above.map(|above| format!(" above {above}")).unwrap_or_default();
+        match self.demand {
+            Demand::Person => {
+                format!("{what}{above}: the person decides on each, whatever a grant says")
+            }
+            Demand::Supervisor => format!("{what}{above}: the supervisor approves each besides"),
+            Demand::Forbid => format!("{what}{above}: not done"),
+        }
+    }
+}
+
+/// Everything that the rules ask of one action. It is a set and no rank: were the supervisor's approval the
+/// "stricter" of two, a rule that asks for it would take away the person's tap that another asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Demanded {
+    /// The person's own tap.
+    pub person: bool,
+    /// The supervisor's approval.
+    pub supervisor: bool,
+    /// That it is not done.
+    pub forbid: bool,
+}
+
+/// What all rules together ask of an action. More rules never ask for less.
+pub fn demanded(rules: &[Rule], content: &Content) -> Demanded {
+    let asks = |demand| rules.iter().any(|rule| rule.demand == demand && rule.covers(content));
+    Demanded {
+        person: asks(Demand::Person),
+        supervisor: asks(Demand::Supervisor),
+        forbid: asks(Demand::Forbid),
+    }
+}
