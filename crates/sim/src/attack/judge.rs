@@ -235,7 +235,10 @@ impl Case<'_> {
         };
         let mut stops = self.person.stops.iter();
         let stood = stops.find(|stood| {
-            concerns(stood.stop) && stood.from < at && stood.until.is_none_or(|until| at < until)
+            let under = |at| stood.from < at && stood.until.is_none_or(|until| at < until);
+            // By its record; and by the world's own ledger, whatever its record says.
+            let left = under(one.request.at) && !stood.gone.contains(&one.request.operation);
+            concerns(stood.stop) && (under(at) || left)
         });
         if let Some(stood) = stood {
             return Some(format!("{} was let go under {:?}", one.request.operation, stood.stop));
@@ -320,7 +323,9 @@ impl Case<'_> {
         let each = grant.each_minor.is_some_and(|each| amount > each);
         let total = grant.total_minor.is_some_and(|total| *all > total);
         if *count > grant.times || each || total {
-            let what = format!("{count} times, {amount} at once and {all} in all of {grant:?}");
+            let Grant { id, times, each_minor, total_minor, .. } = grant;
+            let of = format!("{times} times, {each_minor:?} at once and {total_minor:?} in all");
+            let what = format!("{count} times, {amount} at once and {all} in all, of {id}: {of}");
             return Err(beyond(what));
         }
         Ok(())
