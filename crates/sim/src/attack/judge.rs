@@ -233,15 +233,16 @@ impl Case<'_> {
             Stop::All | Stop::System => true,
             Stop::Pause(of) | Stop::Duty(of) => duty == Some(of),
         };
-        let mut stops = self.person.stops.iter();
-        let stood = stops.find(|stood| {
+        let operation = &one.request.operation;
+        for stood in self.person.stops.iter().filter(|stood| concerns(stood.stop)) {
             let under = |at| stood.from < at && stood.until.is_none_or(|until| at < until);
-            // By its record; and by the world's own ledger, whatever its record says.
-            let left = under(one.request.at) && !stood.gone.contains(&one.request.operation);
-            concerns(stood.stop) && (under(at) || left)
-        });
-        if let Some(stood) = stood {
-            return Some(format!("{} was let go under {:?}", one.request.operation, stood.stop));
+            if under(at) {
+                return Some(format!("{operation} was let go under {:?}", stood.stop));
+            }
+            // By the world's own ledger, whatever its record says.
+            if under(one.request.at) && !stood.gone.contains(operation) {
+                return Some(format!("{operation} left under {:?}, not let go before", stood.stop));
+            }
         }
         let id = one.acted.action.id;
         let ended = self.person.taps.iter().find(|tap| {
