@@ -41,7 +41,7 @@ use specs::Specs;
 use world::{AttackWorld, Price};
 
 /// Model steps of one epoch.
-const EPOCH_STEPS: u64 = 500;
+const EPOCH_STEPS: u64 = 250;
 /// Half steps of one epoch for each model step: more means that nothing moves.
 const TURNS_A_STEP: u64 = 200;
 /// Points between two crashes, at most.

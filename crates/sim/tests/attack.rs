@@ -36,7 +36,7 @@ fn what_nobody_asked_for_is_found() {
 }
 
 #[test]
-#[ignore = "some twenty minutes in a release build; ./test --long"]
+#[ignore = "some half an hour in a release build on two idle cores; ./test --long"]
 fn long_attack_a_million_steps() {
     let report = attack(1_000_000, 1_000, |target| target);
     show(&report);

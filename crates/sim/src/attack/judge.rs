@@ -233,12 +233,16 @@ impl Case<'_> {
             Stop::All | Stop::System => true,
             Stop::Pause(of) | Stop::Duty(of) => duty == Some(of),
         };
-        let mut stops = self.person.stops.iter();
-        let stood = stops.find(|stood| {
-            concerns(stood.stop) && stood.from < at && stood.until.is_none_or(|until| at < until)
-        });
-        if let Some(stood) = stood {
-            return Some(format!("{} was let go under {:?}", one.request.operation, stood.stop));
+        let operation = &one.request.operation;
+        for stood in self.person.stops.iter().filter(|stood| concerns(stood.stop)) {
+            let under = |at| stood.from < at && stood.until.is_none_or(|until| at < until);
+            if under(at) {
+                return Some(format!("{operation} was let go under {:?}", stood.stop));
+            }
+            // By the world's own ledger, whatever its record says.
+            if under(one.request.at) && !stood.gone.contains(operation) {
+                return Some(format!("{operation} left under {:?}, not let go before", stood.stop));
+            }
         }
         let id = one.acted.action.id;
         let ended = self.person.taps.iter().find(|tap| {
@@ -320,7 +324,9 @@ impl Case<'_> {
         let each = grant.each_minor.is_some_and(|each| amount > each);
         let total = grant.total_minor.is_some_and(|total| *all > total);
         if *count > grant.times || each || total {
-            let what = format!("{count} times, {amount} at once and {all} in all of {grant:?}");
+            let Grant { id, times, each_minor, total_minor, .. } = grant;
+            let of = format!("{times} times, {each_minor:?} at once and {total_minor:?} in all");
+            let what = format!("{count} times, {amount} at once and {all} in all, of {id}: {of}");
             return Err(beyond(what));
         }
         Ok(())

@@ -43,6 +43,8 @@ pub(super) struct Mind {
     /// People whom grants name.
     people: Vec<String>,
     lanes: BTreeMap<SessionId, Lane>,
+    /// Takes what costs least, so that a grant ends by its count; the others take what costs as much as it may.
+    thrifty: bool,
     /// Ids of records that stood in any text.
     records: Vec<String>,
     /// Answers given: the model steps.
@@ -65,6 +67,7 @@ impl Mind {
             duties,
             people,
             lanes: BTreeMap::new(),
+            thrifty: seed & 2 == 2,
             records: Vec::new(),
             steps: 0,
             calls: 0,
@@ -229,6 +232,9 @@ impl Mind {
             2 => self.one(&self.records.clone()),
             3 => Some(format!("{kind}-{:08x}", self.rng.next_u64() as u32)),
             4 => self.one(&own),
+            5..16 if self.thrifty => {
+                own[newest..].iter().min_by_key(|id| self.world.price(id)).cloned()
+            }
             _ => self.one(&own[newest..]),
         };
         let id = id.unwrap_or_else(|| format!("{kind}-1"));

@@ -88,6 +88,11 @@ impl AttackWorld {
         self.inner().issued.clone()
     }
 
+    /// What an object costs, as it was told last.
+    pub fn price(&self, id: &str) -> i64 {
+        self.inner().prices.get(id).and_then(|told| told.last()).map_or(0, |price| price.minor)
+    }
+
     /// Whether an operation has happened, as the person sees who goes there.
     pub fn in_force(&self, operation: &str, now: Timestamp) -> bool {
         let inner = self.inner();
