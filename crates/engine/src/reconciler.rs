@@ -49,6 +49,8 @@ pub struct Look {
     pub tool: String,
     /// Under which id the outside knows it.
     pub operation: String,
+    /// When the look began.
+    at: Timestamp,
 }
 
 /// What is to be looked up, if it still is; the next look is set before this one begins.
@@ -96,6 +98,7 @@ fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option<L
         action: id,
         tool: action.tool,
         operation,
+        at: now,
     }))
 }
 
@@ -183,15 +186,19 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, look: &Look, sight: Sight)
         return Ok(());
     }
     let settled_after_ms = cx.world.spec(&action.tool).and_then(|spec| spec.settled_after_ms);
+    let last = attempt::of_action(tx, action.id)?.pop();
+    let sent_by = last.as_ref().map_or(action.moved_at, |attempt| attempt.answer_by);
+    let blocked = last.filter(|attempt| attempt.state == AttemptState::Blocked);
     let seen = Settled {
         state: action.state,
         receipt: action.receipt.clone(),
-        sent_at: action.sent_at.unwrap_or(action.moved_at),
+        sent_by,
         settled_after_ms,
         contradicted: action.contradicted,
-        refused: refused(tx, &action)?,
+        refused: blocked.and_then(|attempt| attempt.reason),
     };
-    match reconcile(&seen, &sight, tx.now()) {
+    // What was seen was so when the look began, and perhaps no longer.
+    match reconcile(&seen, &sight, look.at) {
         Finding::Again => Ok(()),
         Finding::Confirmed => {
             action.due_at = once_more(cx, &action, tx.now());
@@ -210,13 +217,6 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, look: &Look, sight: Sight)
         }
         Finding::Contradiction { why } => contradicted(cx, tx, &mut action, &why),
     }
-}
-
-/// What its vendor said when it refused the last sending.
-fn refused(tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<Option<String>> {
-    let last = attempt::of_action(tx, action.id)?.pop();
-    let blocked = last.filter(|attempt| attempt.state == AttemptState::Blocked);
-    Ok(blocked.and_then(|attempt| attempt.reason))
 }
 
 /// When what did not happen is looked at again: a vendor may do late what it promised to do no more, and the

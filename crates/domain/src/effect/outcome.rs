@@ -79,8 +79,8 @@ pub struct Settled {
     pub state: ActionState,
     /// The receipt of its answer.
     pub receipt: Option<String>,
-    /// When it was sent.
-    pub sent_at: Timestamp,
+    /// The last moment at which its request may have been under way: the vendor's promise counts from then.
+    pub sent_by: Timestamp,
     /// The manifest's promise: later than this, "not found" means that nothing happened.
     pub settled_after_ms: Option<u64>,
     /// The outside contradicted itself before: only what it confirmed and is there after all, or a person,
@@ -115,9 +115,9 @@ pub enum Finding {
 }
 
 /// Compares what the outside shows now with what it said. "Not found yet" proves nothing before the
-/// promised time has passed.
-pub fn reconcile(action: &Settled, sight: &Sight, now: Timestamp) -> Finding {
-    let promised = action.settled_after_ms.is_some_and(|ms| action.sent_at.plus_ms(ms) <= now);
+/// promised time has passed. `at`: when the look began.
+pub fn reconcile(action: &Settled, sight: &Sight, at: Timestamp) -> Finding {
+    let promised = action.settled_after_ms.is_some_and(|ms| action.sent_by.plus_ms(ms) <= at);
     match (action.state, sight) {
         (_, Sight::Unreadable(_)) => Finding::Again,
         (ActionState::Blocked, Sight::Found { ended: true, .. }) => Finding::Confirmed,

@@ -419,7 +419,7 @@ impl State {
         let settled = Settled {
             state: self.action,
             receipt: self.receipt.then(|| "r-1".into()),
-            sent_at: at(0),
+            sent_by: at(0),
             settled_after_ms: Some(1_000),
             contradicted: self.contradicted,
             refused: self.refused.then(|| "sold out".into()),

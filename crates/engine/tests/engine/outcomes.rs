@@ -1,11 +1,14 @@
 //! What came of a sending: accepted, blocked or unknown, and how unknown ends (TOOL-04, TOOL-05, ADM-22..24).
 
+use base::Clock as _;
 use domain::effect::{Observation, Sight};
 use domain::state::{ActionState, AttemptState};
 use engine::control::{self, Changed, Statement};
+use engine::reconciler;
 
 use crate::effects::{Room, conflict};
 use crate::outside::Small;
+use crate::support::now;
 
 #[test]
 fn after_the_attempt_a_stop_changes_nothing_and_unknown_is_looked_up_and_never_sent_again() {
@@ -52,9 +55,23 @@ fn not_there_means_nothing_before_the_promised_time_and_then_that_nothing_happen
     let said = room.talk.said();
     let checking = said.iter().filter(|(_, text)| text.starts_with("Being checked")).count();
     assert_eq!(checking, 1, "once, after two minutes: {said:?}");
-    room.after_ms(300_000);
-    room.after_ms(300_000);
-    assert_eq!((room.state(), room.sent().len()), (ActionState::Blocked, 1));
+    // The promised half hour counts from the last moment at which the request may have been under way.
+    let sent = room.attempts(room.only().id).remove(0);
+    let until = sent.answer_by.plus_ms(1_800_000);
+    let (id, owner) = (room.only().id, room.talk.device.owner);
+    let look_at = |at: base::Timestamp, takes_ms: u64| {
+        let ms = u64::try_from(at.since(room.talk.clock.now()).as_millis()).unwrap();
+        room.talk.clock.advance_ms(ms);
+        room.tap(move |cx, tx, device| control::state(cx, tx, device, id, Statement::KeepLooking));
+        let look = now(reconciler::claim(&room.talk.cx, owner, id)).unwrap().unwrap();
+        room.talk.clock.advance_ms(takes_ms);
+        room.tap(move |cx, tx, _| reconciler::record(cx, tx, &look, Sight::Absent));
+        (room.state(), room.sent().len())
+    };
+    assert!(sent.answer_by > sent.created_at);
+    // A look shows what was there when it began.
+    assert_eq!(look_at(until.minus_ms(1), 9_000), (ActionState::Unknown, 1));
+    assert_eq!(look_at(until.plus_ms(9_000), 0), (ActionState::Blocked, 1));
 }
 
 #[test]

@@ -384,7 +384,7 @@ fn a_look_proves_something_or_is_taken_again() {
                     let action = Settled {
                         state,
                         receipt: receipt.map(Into::into),
-                        sent_at: NOW.minus_ms(1_000),
+                        sent_by: NOW.minus_ms(1_000),
                         settled_after_ms,
                         contradicted,
                         refused: refused.then(|| "sold out".into()),
