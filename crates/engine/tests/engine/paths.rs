@@ -482,6 +482,27 @@ impl Table {
 /// Cases on one database: few enough that its lists stay short.
 const CASES: u64 = 60;
 
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        let Tally { cases, moves, taps, stops, crashes, recalled, sent, .. } = other;
+        let Tally { by_policy, unknown, lies, cards, ends, .. } = other;
+        self.cases += cases;
+        self.moves += moves;
+        self.taps += taps;
+        self.stops += stops;
+        self.crashes += crashes;
+        self.recalled += recalled;
+        self.sent += sent;
+        self.by_policy += by_policy;
+        self.unknown += unknown;
+        self.lies += lies;
+        self.cards += cards;
+        for (state, n) in ends {
+            *self.ends.entry(state).or_default() += n;
+        }
+    }
+}
+
 fn play(tables: std::ops::Range<u64>) -> Tally {
     let mut all = Tally::default();
     for seed in tables {
@@ -490,22 +511,7 @@ fn play(tables: std::ops::Range<u64>) -> Tally {
             table.case(case);
         }
         table.judge_grants();
-        let Tally { cases, moves, taps, stops, crashes, recalled, sent, .. } = table.tally;
-        let Tally { by_policy, unknown, lies, cards, ends, .. } = table.tally;
-        all.cases += cases;
-        all.moves += moves;
-        all.taps += taps;
-        all.stops += stops;
-        all.crashes += crashes;
-        all.recalled += recalled;
-        all.sent += sent;
-        all.by_policy += by_policy;
-        all.unknown += unknown;
-        all.lies += lies;
-        all.cards += cards;
-        for (state, n) in ends {
-            *all.ends.entry(state).or_default() += n;
-        }
+        all.add(table.tally);
     }
     all
 }
@@ -522,7 +528,13 @@ fn whatever_the_order_nothing_is_sent_twice_or_unreleased_and_each_end_is_true()
 #[test]
 #[ignore = "long"]
 fn long_hundred_thousand_paths_over_the_store() {
-    let all = play(1_000..2_667);
+    let mut all = Tally::default();
+    std::thread::scope(|scope| {
+        let halves = [1_000..1_834, 1_834..2_667].map(|tables| scope.spawn(move || play(tables)));
+        for half in halves {
+            all.add(half.join().unwrap());
+        }
+    });
     eprintln!("{all:?}");
     assert!(all.cases >= 100_000, "{all:?}");
 }
