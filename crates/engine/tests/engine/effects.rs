@@ -17,7 +17,8 @@ use testkit::world::{FakeEffect, FakeTool, Sent};
 use crate::outside::Small;
 use crate::support::{Talk, now, start};
 
-const SCRIPT: &str = r#"
+/// Searches and books, in the conversation or in a duty whose grant the user names.
+pub const SCRIPT: &str = r#"
 name = "effects"
 
 [[habit]]
@@ -69,6 +70,12 @@ until = "$until"
 user = '(Look for a room|from the user: book)'
 not_called = "hotel.search"
 call = [{ tool = "call_tool", arguments = { name = "hotel.search", arguments = {} } }]
+
+[[rule]]
+user = '(Look for a room|from the user: book)'
+tool = { name = "hotel.search", result = 'one room, (?<quote>q-\d+)' }
+not_called = "hotel.book"
+call = [{ tool = "call_tool", arguments = { name = "hotel.book", arguments = { quote = "$quote", guest = "Ann" } } }]
 
 [[rule]]
 user = '(Look for a room|from the user: book)'

@@ -15,44 +15,14 @@ use store::{Permit, action::Action};
 use testkit::world::{FakeEffect, FakeTool};
 
 use crate::chance::{Rng, Scratch};
-use crate::effects::spec;
+use crate::effects::{SCRIPT, spec};
 use crate::outside::Small;
 use crate::support::{Talk, now, start};
 
-const SCRIPT: &str = r#"
-name = "paths"
-
-[[habit]]
-user = ' from the user'
-call = { tool = "settle_message", arguments = { stop = false } }
-
-[[rule]]
-user = 'from the user: keep a room'
-not_called = "propose_duty"
-[[rule.call]]
-tool = "propose_duty"
-[rule.call.arguments]
-title = "A room"
-goal = "A room is booked."
-conditions = [{ text = "A room is booked.", evidence = "receipt", authority = "hotel" }]
-schedules = [{ when = "daily 09:00", prompt = "Look for a room." }]
-grants = [{ tool = "hotel.book", times = 20, currency = "HKD", each = "3000.00", total = "40000.00" }]
-
-[[rule]]
-user = '(Look for a room|from the user: book)'
-not_called = "hotel.search"
-call = [{ tool = "call_tool", arguments = { name = "hotel.search", arguments = {} } }]
-
-[[rule]]
-user = '(Look for a room|from the user: book)'
-tool = { name = "hotel.search", result = 'one room, (?<quote>q-\d+)' }
-not_called = "hotel.book"
-call = [{ tool = "call_tool", arguments = { name = "hotel.book", arguments = { quote = "$quote", guest = "$quote" } } }]
-"#;
-
 const MINUTE_MS: u64 = 60_000;
 const SETTLED_AFTER_MS: u64 = 30 * MINUTE_MS;
-/// What the grant of the script allows, read off its card.
+/// The grant, in words and in numbers.
+const GRANT: &str = "keep a room, at most 3000.00 each, 40000.00 in all, 20 times";
 const GRANTED: (usize, i64) = (20, 4_000_000);
 
 /// How often each thing happened.
@@ -120,7 +90,7 @@ impl Table {
             stopped: false,
         };
         table.sees(Observation::Lost("no answer".into()), Sight::Absent);
-        table.talk.say("keep a room");
+        table.talk.say(GRANT);
         table.talk.turn();
         table.talk.confirm();
         table.lane = table.talk.read(|tx, owner| store::duty::all(tx, owner, 1)).remove(0).session;
@@ -130,7 +100,7 @@ impl Table {
     /// What the world answers next.
     fn sees(&self, seen: Observation, sight: Sight) {
         let mut spec = spec(true);
-        spec.once_per = vec!["guest".into()];
+        spec.once_per = vec!["quote".into()];
         self.talk.world.effect(FakeEffect { spec, seen: vec![seen], sights: vec![sight] });
     }
 
