@@ -1,9 +1,10 @@
 //! Admission: the first cut line. A released action goes on only if every condition holds now (ADM-01..05).
 
-use base::{ActionId, OwnerId};
-use domain::effect::{Effect, Refusal, admit};
+use base::{ActionId, OwnerId, Timestamp};
+use domain::effect::{Control, Effect, Refusal, admit, demanded};
 use domain::state::{ActionState, ApprovalState};
 use store::action::Action;
+use store::approval::Approval;
 use store::{OwnerTx, Result};
 
 use crate::Context;
@@ -70,7 +71,7 @@ fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<()> {
         action.reason = None;
         return store::action::put(tx, action, was, None);
     };
-    refused(cx, tx, &mut held, &refusal)
+    refused(cx, tx, &mut held, &refusal, &control)
 }
 
 /// How long the person can undo it with one tap before it leaves.
@@ -88,21 +89,31 @@ fn refused(
     tx: &mut OwnerTx<'_, '_>,
     held: &mut Held,
     refusal: &Refusal,
+    control: &Control,
 ) -> Result<()> {
     // A stop keeps it as it is; only its own expiry ends it meanwhile (ADM-20).
     let now = tx.now();
     let over = held.action.expires_at.is_some_and(|at| at <= now);
+    let demanded = demanded(&control.rules, &held.content);
     let asked = store::approval::besides(tx, held.action.id)?;
-    if asked.is_some_and(|a| a.state == ApprovalState::Requested && a.until_at <= now) {
+    let is_over = |a: &Approval| a.state == ApprovalState::Requested && a.until_at <= now;
+    if demanded.supervisor && asked.as_ref().is_some_and(is_over) {
         return lapse(cx, tx, held);
     }
     let refusal = if over { &Refusal::Expired } else { refusal };
     let why = refusal.to_string();
-    if *refusal == Refusal::SupervisorAsked && held.action.state == ActionState::Authorized {
-        return besides(cx, tx, held, why);
+    let released = held.action.state == ActionState::Authorized;
+    if released && (refusal.is_passing() || *refusal == Refusal::SupervisorAsked) {
+        // The supervisor's time goes on under a stop, like every deadline; it ends with the rule.
+        let until = ask_besides(cx, tx, held, demanded)?;
+        return wait(cx, tx, &mut held.action, why, until);
     }
     if refusal.is_passing() {
-        return wait(cx, tx, &mut held.action, why);
+        return wait(cx, tx, &mut held.action, why, None);
+    }
+    if *refusal == Refusal::Forbidden {
+        let to = if released { ActionState::Withdrawn } else { ActionState::Abandoned };
+        return forbid(cx, tx, held, to);
     }
     if held.action.state == ActionState::Blocked {
         let to = ActionState::Abandoned;
@@ -119,8 +130,8 @@ fn refused(
             end_approval(tx, &held.action)?;
             return ask(cx, tx, held, PERSON_ASKED.to_owned());
         }
-        Refusal::Forbidden => return forbid(cx, tx, held, ActionState::Withdrawn),
         Refusal::ObjectGone(_)
+        | Refusal::Forbidden
         | Refusal::Tampered
         | Refusal::Entry
         | Refusal::SystemStop
@@ -133,23 +144,17 @@ fn refused(
     drop_action(cx, tx, &mut held.action, to, &why, None)
 }
 
-/// Waits for the supervisor's word; if they let its time go by, nothing is done (ADM-31, ADM-32).
-fn besides(cx: &Context, tx: &mut OwnerTx<'_, '_>, held: &mut Held, why: String) -> Result<()> {
-    match ask_besides(cx, tx, held)? {
-        Some(until) => {
-            held.action.due_at = Some(until);
-            held.action.reason = Some(why);
-            store::action::put(tx, &held.action, ActionState::Authorized, None)
-        }
-        // No rule asks any more: admission looks again.
-        None => wait(cx, tx, &mut held.action, why),
-    }
-}
-
-fn wait(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action, why: String) -> Result<()> {
-    // Whatever ends the stop wakes it; the time is for a hint that was lost, or its own expiry.
+fn wait(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    why: String,
+    until: Option<Timestamp>,
+) -> Result<()> {
+    // Whatever ends the stop wakes it; the time is for a hint that was lost, its own expiry, or the end of a
+    // question about it.
     let again = tx.now().plus_ms(cx.limits.admission_retry_ms);
-    action.due_at = Some(action.expires_at.map_or(again, |at| at.min(again)));
+    action.due_at = [action.expires_at, until].into_iter().flatten().chain([again]).min();
     action.reason = Some(why);
     store::action::put(tx, action, action.state, None)
 }

@@ -11,7 +11,10 @@ use store::attempt::{self, Attempt, Registered, Said};
 use store::event::NewBody;
 use store::{OwnerTx, Permit, Result};
 
-use crate::effect::{Held, answered, control, drop_action, forbid, held, settled, use_up};
+use crate::effect::{
+    Held, answered, can_look_up, control, drop_action, forbid, held, settled, use_up,
+};
+use crate::reconciler::contradicted;
 use crate::world::{Acted, Health};
 use crate::{Context, notice, reconciler, tools};
 
@@ -108,19 +111,20 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: AttemptId, acted: Acte
     let open = matches!(attempt.state, AttemptState::Registered | AttemptState::Unknown);
     let same = matches!(action.state, ActionState::Dispatched | ActionState::Unknown);
     if !open || !same {
-        return Ok(());
+        return late(cx, tx, &mut action, acted.seen);
     }
     notice::health(cx, tx, shown(&action.tool, &acted).as_ref())?;
     let text = acted.answer;
     let body = NewBody::text(cx.id(), text.clone(), format!("attempt:{id}"), Trust::Outside);
     let answer = Some(body.id);
     store::event::put_body(tx, body)?;
-    match judge(acted.seen) {
+    let can_look_up = can_look_up(cx, tx, &action)?;
+    match judge(acted.seen, can_look_up) {
         Outcome::Accepted { receipt } => {
             let said = Said { receipt: Some(receipt.clone()), answer, reason: None };
             attempt::advance(tx, &attempt, AttemptState::Accepted, said)?;
             tools::of_effect(cx, tx, &action, &acted.issued)?;
-            accepted(cx, tx, &mut action, receipt)
+            accepted(cx, tx, &mut action, receipt, can_look_up)
         }
         Outcome::Answered => {
             let receipt = format!("answer {}", Digest::of(text.as_bytes()));
@@ -133,13 +137,13 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: AttemptId, acted: Acte
         Outcome::Blocked { why, again } => {
             let said = Said { reason: Some(why.clone()), answer, receipt: None };
             attempt::advance(tx, &attempt, AttemptState::Blocked, said)?;
-            // A refusal counts once a look finds nothing either, for a vendor may err; until then its
-            // errand stays open.
-            if !again && cx.can_look_up(&action.tool) {
-                return unknown(cx, tx, &mut action, why);
-            }
             let again = again && attempt.n < i64::from(cx.limits.attempts_max);
             blocked(cx, tx, &mut action, why, again)
+        }
+        Outcome::Refused { why } => {
+            let said = Said { reason: Some(why.clone()), answer, receipt: None };
+            attempt::advance(tx, &attempt, AttemptState::Blocked, said)?;
+            unknown(cx, tx, &mut action, why)
         }
         Outcome::Unknown { why } if attempt.state == AttemptState::Registered => {
             let said = Said { reason: Some(why.clone()), answer, receipt: None };
@@ -147,6 +151,45 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: AttemptId, acted: Acte
             unknown(cx, tx, &mut action, why)
         }
         Outcome::Unknown { .. } => Ok(()),
+    }
+}
+
+/// A receipt that came when somebody had spoken already: it completes their yes, and speaks against their no.
+fn late(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    seen: Observation,
+) -> Result<()> {
+    let Observation::Receipt(receipt) = seen else { return Ok(()) };
+    match action.state {
+        ActionState::Accepted if action.receipt.is_none() => {
+            action.receipt = Some(receipt);
+            store::action::put(tx, action, ActionState::Accepted, None)
+        }
+        ActionState::Blocked if action.not_before.is_none() => {
+            let why = format!("it was taken for not done, and yet {receipt} was confirmed");
+            contradicted(cx, tx, action, &why)
+        }
+        ActionState::Unknown if !action.contradicted => {
+            let why = format!("it was refused, and yet {receipt} was confirmed");
+            contradicted(cx, tx, action, &why)
+        }
+        ActionState::Proposed
+        | ActionState::AwaitingApproval
+        | ActionState::Authorized
+        | ActionState::Admitted
+        | ActionState::Dispatched
+        | ActionState::Unknown
+        | ActionState::Accepted
+        | ActionState::Effective
+        | ActionState::Blocked
+        | ActionState::Denied
+        | ActionState::Expired
+        | ActionState::Superseded
+        | ActionState::Withdrawn
+        | ActionState::Cancelled
+        | ActionState::Abandoned => Ok(()),
     }
 }
 
@@ -168,9 +211,9 @@ fn accepted(
     tx: &mut OwnerTx<'_, '_>,
     action: &mut Action,
     receipt: String,
+    can_look_up: bool,
 ) -> Result<()> {
     let was = action.state;
-    let can_look_up = cx.can_look_up(&action.tool);
     action.state = ActionState::Accepted;
     action.receipt = Some(receipt);
     action.authority = Some("outside".into());
@@ -200,6 +243,7 @@ fn blocked(
     }
     action.authority = Some("outside".into());
     (action.not_before, action.due_at) = (None, None);
+    store::fault::close(tx, &reconciler::fault(action.id))?;
     store::action::put(tx, action, was, None)?;
     settled(cx, tx, action)
 }

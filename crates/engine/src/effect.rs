@@ -37,6 +37,16 @@ pub(crate) fn held(tx: &mut OwnerTx<'_, '_>, id: base::ActionId) -> Result<Held>
     Ok(Held { action, bytes, content })
 }
 
+/// Whether what became of it can be looked up: by the manifest's entry that was frozen with it and by no other,
+/// since its operation id travelled as that one says, if it travelled at all (P3).
+pub(crate) fn can_look_up(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &Action) -> Result<bool> {
+    if !cx.world.spec(&action.tool).is_some_and(|spec| spec.can_look_up) {
+        return Ok(false);
+    }
+    let bytes = store::event::body(tx, action.content)?.unwrap_or_default();
+    Ok(Content::read(&bytes).is_ok_and(|content| cx.world.stands(&content)))
+}
+
 impl Held {
     /// The action as the decisions see it.
     pub fn standing(&self, cx: &Context) -> Standing<'_> {
@@ -158,18 +168,23 @@ pub(crate) fn forbid(
     notice::action(cx, tx, &held.action, text).map(|_| ())
 }
 
-/// Asks the supervisor besides, where a rule wants it and nobody asked yet: their device lists it (ADM-31).
-/// `Some`: until when they may decide.
+/// Asks the supervisor besides, where a rule wants it and nobody asked yet: their device lists it (ADM-31). Where
+/// no rule wants it any more, the question ends. `Some`: until when they may decide.
 pub(crate) fn ask_besides(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     held: &Held,
+    demanded: Demanded,
 ) -> Result<Option<Timestamp>> {
     let (action, now) = (&held.action, tx.now());
-    if !demanded(&rules(tx)?, &held.content).supervisor {
+    let asked = approval::besides(tx, action.id)?;
+    if !demanded.supervisor {
+        if let Some(asked) = asked.filter(|asked| asked.state == ApprovalState::Requested) {
+            end_one(tx, &asked, false)?;
+        }
         return Ok(None);
     }
-    let (asked, until) = (approval::besides(tx, action.id)?, decide_until(cx, action, now));
+    let until = decide_until(cx, action, now);
     match asked.map(|asked| (asked.state, asked)) {
         Some((ApprovalState::Requested, asked)) => return Ok(Some(asked.until_at)),
         Some((ApprovalState::Granted, asked)) if asked.until_at > now => {
@@ -221,7 +236,15 @@ pub(crate) fn ask(
     let kind = PrincipalKind::User;
     let request = Approval::request(cx.id(), &held.action, kind, &shown, until, tx.now());
     store::approval::insert(tx, &request)?;
-    ask_besides(cx, tx, held)?;
+    // Both questions end at one time: a card whose other half is over could only be tapped in vain.
+    if let Some(earlier) = approval::besides(tx, held.action.id)?
+        && earlier.state == ApprovalState::Requested
+        && earlier.until_at < until
+    {
+        end_one(tx, &earlier, false)?;
+    }
+    let demanded = demanded(&rules(tx)?, &held.content);
+    ask_besides(cx, tx, held, demanded)?;
     let action = &mut held.action;
     action.state = ActionState::AwaitingApproval;
     action.approval = Some(request.id);

@@ -85,11 +85,6 @@ impl Context {
         self.id::<Incarnation>().uuid()
     }
 
-    /// Whether what became of a tool's operations can be looked up, by the manifest as it is now.
-    pub(crate) fn can_look_up(&self, tool: &str) -> bool {
-        self.world.spec(tool).is_some_and(|spec| spec.can_look_up)
-    }
-
     /// How long something outside is left alone after so many failures in a row.
     pub(crate) fn backoff_ms(&self, failures: u32) -> u64 {
         domain::queue::backoff_ms(failures, self.limits.retry_ms, self.limits.retry_max_ms)

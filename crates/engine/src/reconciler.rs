@@ -14,7 +14,7 @@ use store::attempt::{self, Said};
 use store::{OwnerTx, Result};
 
 use crate::dispatcher::unknown;
-use crate::effect::{held, settled};
+use crate::effect::{can_look_up, held, settled};
 use crate::{Context, notice};
 
 const BATCH: i64 = 16;
@@ -68,12 +68,14 @@ fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option<L
     if action.state == ActionState::Blocked && action.not_before.is_some() {
         return Ok(None);
     }
+    let can_look_up = can_look_up(cx, tx, &action)?;
     if action.state == ActionState::Dispatched {
-        return forgotten(cx, tx, &mut action);
+        return forgotten(cx, tx, &mut action, can_look_up);
     }
+    let late = is_late(cx, now, &action, can_look_up);
     match action.state {
-        ActionState::Unknown => tell(cx, tx, &mut action)?,
-        ActionState::Accepted => tell_confirmed(cx, tx, &mut action)?,
+        ActionState::Unknown => tell(cx, tx, &mut action, late)?,
+        ActionState::Accepted => tell_confirmed(cx, tx, &mut action, late)?,
         ActionState::Proposed
         | ActionState::AwaitingApproval
         | ActionState::Authorized
@@ -89,7 +91,6 @@ fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option<L
         | ActionState::Abandoned => {}
     }
     let was = action.state;
-    let can_look_up = cx.can_look_up(&action.tool);
     action.tries = action.tries.saturating_add(1);
     action.due_at = can_look_up.then(|| now.plus_ms(cx.backoff_ms(action.tries)));
     store::action::put(tx, &action, was, None)?;
@@ -103,8 +104,13 @@ fn take(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option<L
 }
 
 /// Its dispatcher is gone: started without a result is unknown (ADM-22).
-fn forgotten(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<Option<Look>> {
-    let why = match cx.can_look_up(&action.tool) {
+fn forgotten(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    can_look_up: bool,
+) -> Result<Option<Look>> {
+    let why = match can_look_up {
         true => "no answer is on record",
         false => "no answer is on record, and there is no way to look it up",
     };
@@ -119,15 +125,20 @@ fn forgotten(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Res
 }
 
 /// Whether looking has lasted for as long as it may, or is not possible at all.
-fn is_late(cx: &Context, tx: &OwnerTx<'_, '_>, action: &Action) -> bool {
+fn is_late(cx: &Context, now: Timestamp, action: &Action, can_look_up: bool) -> bool {
     let since = action.sent_at.unwrap_or(action.moved_at);
-    !cx.can_look_up(&action.tool) || since.plus_ms(cx.limits.reconcile_ms) <= tx.now()
+    !can_look_up || since.plus_ms(cx.limits.reconcile_ms) <= now
 }
 
 /// Tells whoever waits, once, that it was confirmed and that no evidence could be had: it stays confirmed, and
 /// is never shown as in force by that.
-fn tell_confirmed(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<()> {
-    if action.escalated_at.is_some() || !is_late(cx, tx, action) {
+fn tell_confirmed(
+    cx: &Context,
+    tx: &mut OwnerTx<'_, '_>,
+    action: &mut Action,
+    late: bool,
+) -> Result<()> {
+    if action.escalated_at.is_some() || !late {
         return Ok(());
     }
     action.escalated_at = Some(tx.now());
@@ -136,13 +147,13 @@ fn tell_confirmed(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -
 }
 
 /// Tells the person that it is being checked, and at the deadline asks them.
-fn tell(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<()> {
+fn tell(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action, late: bool) -> Result<()> {
     if action.escalated_at.is_some() {
         return Ok(());
     }
     let now = tx.now();
     let since = action.sent_at.unwrap_or(action.moved_at);
-    if is_late(cx, tx, action) {
+    if late {
         return escalate(cx, tx, action, None);
     }
     if since.plus_ms(cx.limits.unknown_told_ms) <= now {
@@ -155,7 +166,7 @@ fn tell(cx: &Context, tx: &mut OwnerTx<'_, '_>, action: &mut Action) -> Result<(
 }
 
 /// The fault of an unknown effect.
-fn fault(action: ActionId) -> String {
+pub(crate) fn fault(action: ActionId) -> String {
     format!("unknown:{action}")
 }
 
@@ -213,6 +224,7 @@ pub fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, look: &Look, sight: Sight)
             (action.not_before, action.due_at) = (None, once_more(cx, &action, tx.now()));
             store::action::put(tx, &action, was, None)?;
             end(tx, &action, AttemptState::Blocked)?;
+            store::fault::close(tx, &fault(action.id))?;
             settled(cx, tx, &action)
         }
         Finding::Contradiction { why } => contradicted(cx, tx, &mut action, &why),
@@ -260,7 +272,7 @@ pub(crate) fn in_force(
 }
 
 /// What was said and what is there do not fit: nothing is shown as in force, and the person decides.
-fn contradicted(
+pub(crate) fn contradicted(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     action: &mut Action,
@@ -280,7 +292,6 @@ fn contradicted(
 
 /// The last attempt's own end, if it has none yet.
 fn end(tx: &mut OwnerTx<'_, '_>, action: &Action, to: AttemptState) -> Result<()> {
-    store::fault::close(tx, &fault(action.id))?;
     match attempt::of_action(tx, action.id)?.pop() {
         Some(attempt) if attempt.state == AttemptState::Unknown => {
             let said = Said {

@@ -4,7 +4,7 @@
 //! frozen action and the delegation, never the agent's reasoning, and can only hold back.
 
 use base::{ActionId, GrantId, OwnerId};
-use domain::effect::{Gate, Limit, Verdict, read_verdict, tier};
+use domain::effect::{Demanded, Gate, Limit, Verdict, read_verdict, tier};
 use domain::state::{ActionState, TaskVersionState};
 use model::{Answer, ModelError, Request};
 use store::approval::Approval;
@@ -83,7 +83,7 @@ fn decide(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<Option
             Ok(None)
         }
         (Gate::Policy, Some(grant)) => {
-            release(cx, tx, &mut held, grant, None)?;
+            release(cx, tx, &mut held, (grant, demanded), None)?;
             Ok(None)
         }
         (Gate::Review, Some(grant)) => {
@@ -151,7 +151,7 @@ fn release(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     held: &mut Held,
-    grant: GrantId,
+    (grant, demanded): (GrantId, Demanded),
     reviewed: Option<String>,
 ) -> Result<()> {
     let owner = tx.owner();
@@ -161,7 +161,7 @@ fn release(
     let request = Approval::request(cx.id(), &held.action, kind, POLICY, until, tx.now());
     let approval = Approval { rests_on: Some(grant), reason: reviewed, ..request.granted(policy) };
     store::approval::insert(tx, &approval)?;
-    ask_besides(cx, tx, held)?;
+    ask_besides(cx, tx, held, demanded)?;
     let action = &mut held.action;
     let was = action.state;
     action.state = ActionState::Authorized;
@@ -231,7 +231,7 @@ pub fn record(
     match (verdict, covers.covers(&held.content, tx.now())) {
         (Verdict::NothingAgainst(why), Ok(())) => {
             let said = format!("reviewer {}: {why}", cx.reviewer.name());
-            release(cx, tx, &mut held, review.grant, Some(said))
+            release(cx, tx, &mut held, (review.grant, demanded), Some(said))
         }
         (Verdict::NothingAgainst(_), Err(limit)) => {
             ask(cx, tx, &mut held, format!("No grant of yours covers it: {limit}."))
@@ -251,10 +251,8 @@ fn asked(cx: &Context, tx: &mut OwnerTx<'_, '_>, held: &mut Held) -> Result<()> 
     if until <= tx.now() {
         return lapse(cx, tx, held);
     }
-    if ruled(cx, tx, held)?.is_none() {
-        return Ok(());
-    }
-    ask_besides(cx, tx, held)?;
+    let Some(demanded) = ruled(cx, tx, held)? else { return Ok(()) };
+    ask_besides(cx, tx, held, demanded)?;
     held.action.due_at = Some(until);
     store::action::put(tx, &held.action, ActionState::AwaitingApproval, None)
 }

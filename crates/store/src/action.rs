@@ -163,8 +163,8 @@ statements! { "action":
     BY_ID = hot select Action, "WHERE id = $1";
     BY_CALL = hot select Action, "WHERE run = $1 AND call_id = $2";
     OF_OWNER = hot select Action, "WHERE owner = $1 ORDER BY created_at DESC, id DESC LIMIT $2";
-    BESIDES = select Action, "WHERE owner = $1 AND EXISTS (SELECT 1 FROM approval p
-        WHERE p.action = action.id AND p.kind = 'supervisor') ORDER BY created_at DESC, id DESC LIMIT $2";
+    BESIDES = hot select Action, "WHERE id IN (SELECT p.action FROM approval p
+        WHERE p.owner = $1 AND p.kind = 'supervisor') ORDER BY created_at DESC, id DESC LIMIT $2";
     OF_DUTY = hot select Action, "WHERE duty = $1 ORDER BY created_at DESC, id DESC LIMIT $2";
     DUE = hot "SELECT owner, id FROM action WHERE state = $1 AND due_at <= $2
         AND (state <> 'blocked' OR not_before IS NULL) ORDER BY due_at, id LIMIT $3";
@@ -186,7 +186,8 @@ statements! { "action":
     WAKE_ALL = "UPDATE action SET due_at = $2
         WHERE owner = $1 AND state IN ('awaiting_approval', 'authorized')";
     OPEN = hot select Action, "WHERE session = $1 AND state IN ('proposed', 'awaiting_approval',
-        'authorized', 'admitted', 'dispatched', 'unknown') ORDER BY created_at, id";
+        'authorized', 'admitted', 'dispatched', 'unknown', 'blocked')
+        AND (state <> 'blocked' OR not_before IS NOT NULL) ORDER BY created_at, id";
     ASKING = "SELECT COUNT(*) FROM action WHERE state = 'awaiting_approval'";
 }
 
@@ -231,7 +232,7 @@ pub fn of_duty(tx: &mut Tx<'_>, duty: DutyId, limit: i64) -> Result<Vec<Action>>
     tx.all(&OF_DUTY, params![duty, limit])
 }
 
-/// A lane's actions that are not settled, oldest first.
+/// A lane's actions that are not settled, or may still be sent again, oldest first.
 pub fn open(tx: &mut Tx<'_>, session: SessionId) -> Result<Vec<Action>> {
     tx.all(&OPEN, params![session])
 }

@@ -94,6 +94,8 @@ pub fn register(
     action.due_at = Some(attempt.answer_by);
     action.tries = 0;
     action.reason = None;
+    // What the person was asked about an earlier sending, they were not asked about this one.
+    action.escalated_at = None;
     action::put(tx, action, was, None)?;
     Ok(Registered { attempt, tool: action.tool.clone(), content })
 }

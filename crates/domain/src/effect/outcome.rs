@@ -38,6 +38,12 @@ pub enum Outcome {
         /// Whether it never left, so that the same may be sent again.
         again: bool,
     },
+    /// The vendor says that nothing happened. It counts once a look finds nothing either; until then the action
+    /// is unknown, so its errand stays open.
+    Refused {
+        /// Why.
+        why: String,
+    },
     /// Everything else.
     Unknown {
         /// What was seen.
@@ -45,12 +51,14 @@ pub enum Outcome {
     },
 }
 
-/// Anything that is not provably accepted or blocked is unknown (TOOL-05).
-pub fn judge(seen: Observation) -> Outcome {
+/// Anything that is not provably accepted or blocked is unknown (TOOL-05). `can_look_up`: whether a refusal can
+/// be checked, for a vendor may err.
+pub fn judge(seen: Observation, can_look_up: bool) -> Outcome {
     match seen {
         Observation::NotSent(why) => Outcome::Blocked { why, again: true },
         Observation::Receipt(receipt) => Outcome::Accepted { receipt },
         Observation::Answered => Outcome::Answered,
+        Observation::Refused(why) if can_look_up => Outcome::Refused { why },
         Observation::Refused(why) => Outcome::Blocked { why, again: false },
         Observation::Other(why) | Observation::Lost(why) => Outcome::Unknown { why },
     }

@@ -378,16 +378,18 @@ impl State {
 
     /// What comes of an attempt, whoever saw it; late answers are recorded too.
     fn record(&mut self, seen: Observation) {
-        match (judge(seen), self.action) {
+        match (judge(seen, true), self.action) {
             (Outcome::Accepted { .. }, ActionState::Dispatched | ActionState::Unknown) => {
                 self.receipt = true;
                 self.becomes(ActionState::Accepted);
             }
             (Outcome::Blocked { again, .. }, ActionState::Dispatched | ActionState::Unknown) => {
                 self.again = again;
-                // A refusal counts once a look finds nothing either.
-                self.refused = !again;
-                self.becomes(if again { ActionState::Blocked } else { ActionState::Unknown });
+                self.becomes(ActionState::Blocked);
+            }
+            (Outcome::Refused { .. }, ActionState::Dispatched | ActionState::Unknown) => {
+                self.refused = true;
+                self.becomes(ActionState::Unknown);
             }
             (Outcome::Unknown { .. }, ActionState::Dispatched) => {
                 self.becomes(ActionState::Unknown);
@@ -396,6 +398,7 @@ impl State {
                 Outcome::Accepted { .. }
                 | Outcome::Answered
                 | Outcome::Blocked { .. }
+                | Outcome::Refused { .. }
                 | Outcome::Unknown { .. },
                 _,
             ) => {}

@@ -12,8 +12,8 @@ use store::owner::PrincipalKind;
 use store::{OwnerTx, Result, StoreError};
 
 use super::Changed;
-use crate::Context;
 use crate::effect::{drop_action, settled, template};
+use crate::{Context, reconciler};
 
 /// Characters of a reason that are kept.
 const REASON_MAX: usize = 500;
@@ -229,6 +229,7 @@ pub fn state(
         let said = Said { reason: action.reason.clone(), answer: last.answer, receipt: None };
         attempt::advance(tx, &last, attempt_to, said)?;
     }
+    store::fault::close(tx, &reconciler::fault(id))?;
     settled(cx, tx, &action)?;
     Ok(Changed::Done)
 }

@@ -66,7 +66,7 @@ pub fn end_rule(tx: &mut OwnerTx<'_, '_>, device: &Device, id: RuleId) -> Result
     }
     store::rule::get(tx, owner, id)?;
     if store::rule::end(tx, id, device.principal)? {
-        store::action::wake(tx)?;
+        store::action::wake_all(tx)?;
     }
     Ok(Changed::Done)
 }

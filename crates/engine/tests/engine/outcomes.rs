@@ -235,3 +235,115 @@ fn a_refusal_ends_its_errand_only_once_a_look_finds_nothing_either() {
     let both = first_and_next(&[unreadable(), Sight::Absent]);
     assert_eq!((both.0.contains(&ActionState::Blocked), both.1), (true, 2));
 }
+
+/// In the person's own conversation, released by them, and sent.
+fn sent(room: &Room) -> base::ActionId {
+    let id = room.ask().id;
+    room.stages();
+    assert_eq!(room.approve(), Changed::Done);
+    room.stages();
+    room.after_ms(5_000);
+    id
+}
+
+fn said(room: &Room, statement: Statement) {
+    let id = room.only().id;
+    let said = room.tap(move |cx, tx, device| control::state(cx, tx, device, id, statement));
+    assert_eq!(said, Changed::Done);
+}
+
+#[test]
+fn what_was_sent_by_another_entry_of_the_manifest_is_not_looked_up_by_this_one() {
+    let lost = Observation::Lost("no answer".into());
+    let room = Room::with(&[lost], &[Sight::Absent], false);
+    sent(&room);
+    room.after_ms(60_000);
+    assert_eq!((room.state(), room.only().escalated_at.is_some()), (ActionState::Unknown, true));
+    // The program starts again, and now there is a way to look: its operation id never travelled there.
+    let mut spec = crate::effects::spec(true);
+    spec.entry = base::Digest::of(b"a later entry");
+    let effect = testkit::world::FakeEffect { spec, seen: vec![], sights: vec![Sight::Absent] };
+    room.talk.world.effect(effect);
+    said(&room, Statement::KeepLooking);
+    for _ in 0..10 {
+        room.after_ms(600_000);
+    }
+    assert_eq!(room.state(), ActionState::Unknown, "absence there proves nothing");
+}
+
+#[test]
+fn stopping_a_duty_ends_what_would_be_sent_again() {
+    let down = Observation::NotSent("the connector is down".into());
+    let there = Sight::Found { receipt: "C-1".into(), ended: false };
+    let mut room = Room::with(&[down, Observation::Receipt("C-1".into())], &[there], true);
+    room.talk.cx.reviewer = Small::says(&[Ok(r#"{"verdict":"allow","why":""}"#)]);
+    let (duty, _) = room.duty("3000.00 each, 9000.00 in all, 3 times");
+    room.stages();
+    room.after_ms(5_000);
+    assert_eq!(room.state(), ActionState::Blocked);
+    let paused = room.tap(|cx, tx, device| control::pause(cx, tx, device, None));
+    assert_eq!(paused, Changed::Done);
+    room.tap(move |cx, tx, device| control::stop(cx, tx, device, duty));
+    assert_eq!((room.state(), room.sent().len()), (ActionState::Abandoned, 0));
+}
+
+#[test]
+fn a_receipt_that_comes_after_somebodys_word_completes_it_or_speaks_against_it() {
+    let late = |statement: Statement| {
+        let room = Room::with(&[Observation::Receipt("C-1".into())], &[Sight::Absent], false);
+        let id = room.ask().id;
+        room.stages();
+        assert_eq!(room.approve(), Changed::Done);
+        room.stages();
+        room.talk.clock.advance_ms(5_000);
+        let owner = room.talk.device.owner;
+        let permit = now(engine::dispatcher::claim(&room.talk.cx, owner, id)).unwrap().unwrap();
+        let attempt = permit.attempt();
+        let acted = now(engine::dispatcher::perform(&room.talk.cx, permit));
+        room.after_ms(60_000);
+        room.after_ms(60_000);
+        assert_eq!(room.state(), ActionState::Unknown);
+        said(&room, statement);
+        room.tap(move |cx, tx, _| engine::dispatcher::record(cx, tx, attempt, acted));
+        let action = room.only();
+        (action.state, action.contradicted, action.receipt, room.talk.said().pop().unwrap().1)
+    };
+    let (state, contradicted, receipt, _) = late(Statement::Happened);
+    assert_eq!((state, contradicted), (ActionState::Accepted, false));
+    assert_eq!(receipt.as_deref(), Some("C-1"));
+    let (state, contradicted, _, card) = late(Statement::DidNot);
+    assert_eq!((state, contradicted), (ActionState::Unknown, true));
+    assert!(card.contains("it was taken for not done, and yet C-1 was confirmed"), "{card}");
+}
+
+#[test]
+fn a_further_sending_that_nobody_knows_of_has_a_card_of_its_own() {
+    let lost = Observation::Lost("no answer".into());
+    let down = Observation::NotSent("the connector is down".into());
+    let room = Room::with(&[down, lost], &[], false);
+    let id = room.ask().id;
+    room.stages();
+    assert_eq!(room.approve(), Changed::Done);
+    room.stages();
+    room.talk.clock.advance_ms(5_000);
+    let owner = room.talk.device.owner;
+    let permit = now(engine::dispatcher::claim(&room.talk.cx, owner, id)).unwrap().unwrap();
+    let attempt = permit.attempt();
+    let acted = now(engine::dispatcher::perform(&room.talk.cx, permit));
+    let cards = |room: &Room| {
+        let said = room.talk.said();
+        said.iter().filter(|(_, text)| text.starts_with("Did this happen?")).count()
+    };
+    room.after_ms(60_000);
+    room.after_ms(60_000);
+    assert_eq!((room.state(), cards(&room)), (ActionState::Unknown, 1));
+    room.tap(move |cx, tx, _| engine::dispatcher::record(cx, tx, attempt, acted));
+    assert_eq!(room.state(), ActionState::Blocked);
+    for _ in 0..6 {
+        room.after_ms(60_000);
+    }
+    assert_eq!((room.state(), cards(&room)), (ActionState::Unknown, 2));
+    said(&room, Statement::DidNot);
+    let open = room.talk.read(|tx, owner| store::fault::all_open(tx, owner));
+    assert_eq!(open.len(), 0, "{open:?}");
+}

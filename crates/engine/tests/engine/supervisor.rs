@@ -332,3 +332,58 @@ fn only_the_supervisor_writes_rules_and_only_the_operator_lets_one_in() {
     assert!(!revoke(&watched.boss, room.talk.device.id));
     assert!(revoke(&operator, watched.boss.id));
 }
+
+#[test]
+fn a_question_ends_with_its_rule_and_holds_nothing_up_under_a_stop() {
+    let watched = Watched::new();
+    let room = &watched.room;
+    let rule = watched.rule(Demand::Supervisor);
+    room.duty(GRANT);
+    room.stages();
+    assert_eq!(watched.stands(), (Authorized, 0));
+    let paused = room.tap(|cx, tx, device| control::pause(cx, tx, device, None));
+    assert_eq!(paused, Changed::Done);
+    watched.end(rule);
+    room.after_ms(25 * 3_600_000);
+    assert_eq!(watched.stands(), (Authorized, 0), "nobody has to decide any more");
+    assert_eq!(watched.approvals(), [(Policy, Granted), (Supervisor, ApprovalState::Cancelled)]);
+    let digest = room.only().digest;
+    assert!(conflict(watched.boss_approves(digest)).contains("no longer be decided"));
+}
+
+#[test]
+fn where_both_are_asked_both_have_the_same_time() {
+    let watched = Watched::new();
+    let room = &watched.room;
+    watched.rule(Demand::Supervisor);
+    room.duty(GRANT);
+    room.stages();
+    room.after_ms(23 * 3_600_000);
+    watched.rule(Demand::Person);
+    room.stages();
+    assert_eq!(room.state(), AwaitingApproval);
+    room.after_ms(2 * 3_600_000);
+    assert_eq!(room.state(), AwaitingApproval);
+    assert_eq!(watched.boss_approves(room.only().digest), Changed::Done);
+    assert_eq!(room.approve(), Changed::Done);
+    room.stages();
+    assert_eq!(room.state(), Admitted);
+}
+
+#[test]
+fn what_a_rule_forbids_is_not_sent_again_and_the_person_is_told() {
+    let down = domain::effect::Observation::NotSent("the connector is down".into());
+    let watched = Watched::over(Room::with(&[down], &[], true));
+    let room = &watched.room;
+    room.ask();
+    room.stages();
+    assert_eq!(room.approve(), Changed::Done);
+    room.stages();
+    room.after_ms(5_000);
+    assert_eq!(room.state(), ActionState::Blocked);
+    watched.rule(Demand::Forbid);
+    room.after_ms(60_000);
+    assert_eq!(watched.stands(), (ActionState::Abandoned, 0));
+    let told = room.talk.said().pop().unwrap().1;
+    assert!(told.ends_with("A rule of your supervisor forbids it."), "{told}");
+}

@@ -645,7 +645,8 @@ CREATE TABLE approval (
   CHECK (device IS NOT NULL OR kind = 'policy' OR state NOT IN ('granted', 'consumed'))
 );
 CREATE INDEX approval_action ON approval (action, created_at);
-CREATE INDEX approval_owner ON approval (owner);
+CREATE INDEX approval_owner ON approval (owner, created_at);
+CREATE INDEX approval_supervisor ON approval (owner, action) WHERE kind = 'supervisor';
 CREATE UNIQUE INDEX approval_open ON approval (action)
   WHERE state IN ('requested', 'granted') AND kind <> 'supervisor';
 CREATE UNIQUE INDEX approval_besides ON approval (action)

@@ -337,12 +337,18 @@ fn what_is_not_provably_accepted_or_blocked_is_unknown() {
         (Observation::NotSent(why()), Outcome::Blocked { why: why(), again: true }),
         (Observation::Receipt(why()), Outcome::Accepted { receipt: why() }),
         (Observation::Answered, Outcome::Answered),
-        (Observation::Refused(why()), Outcome::Blocked { why: why(), again: false }),
+        (Observation::Refused(why()), Outcome::Refused { why: why() }),
         (Observation::Other(why()), Outcome::Unknown { why: why() }),
         (Observation::Lost(why()), Outcome::Unknown { why: why() }),
     ];
     for (seen, outcome) in table {
-        assert_eq!(judge(seen.clone()), outcome, "{seen:?}");
+        assert_eq!(judge(seen.clone(), true), outcome, "{seen:?}");
+        // What nobody can look up has to be believed.
+        let outcome = match outcome {
+            Outcome::Refused { why } => Outcome::Blocked { why, again: false },
+            other => other,
+        };
+        assert_eq!(judge(seen.clone(), false), outcome, "{seen:?}");
     }
 }
 
