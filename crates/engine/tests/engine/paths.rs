@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{ActionId, Clock as _, Limits, SessionId, Timestamp};
-use domain::effect::{Observation, Sight};
+use domain::effect::{Demand, Observation, Rule, Sight};
 use domain::state::ActionState;
 use engine::control::{self, Changed, Statement};
 use engine::world::Acted;
 use engine::{admission, dispatcher, reconciler, review};
 use serde_json::json;
-use store::{Permit, action::Action};
+use store::{Permit, action::Action, device::Device};
 use testkit::world::{FakeEffect, FakeTool};
 
 use crate::chance::{Rng, Scratch};
@@ -39,6 +39,8 @@ struct Tally {
     unknown: u64,
     lies: u64,
     cards: u64,
+    rules: u64,
+    supervised: u64,
     ends: BTreeMap<ActionState, u64>,
 }
 
@@ -64,6 +66,10 @@ struct Table {
     answers: Vec<(base::AttemptId, Acted)>,
     tapped: BTreeSet<ActionId>,
     stopped: bool,
+    boss: Device,
+    /// The rules in force, and what their maker approved.
+    rules: BTreeMap<base::RuleId, Demand>,
+    approved: BTreeSet<ActionId>,
 }
 
 impl Table {
@@ -77,6 +83,10 @@ impl Table {
         };
         let talk = Talk::open(scratch.file("t.db"), start(), 0, SCRIPT, limits);
         let main = talk.main;
+        let add = |cx: &engine::Context, tx: &mut store::OwnerTx<'_, '_>| {
+            engine::setup::add_supervisor(cx, tx, "boss")
+        };
+        let boss = now(talk.cx.write(talk.device.owner, add)).unwrap().device;
         let mut table = Table {
             talk,
             _scratch: scratch,
@@ -88,6 +98,9 @@ impl Table {
             answers: Vec::new(),
             tapped: BTreeSet::new(),
             stopped: false,
+            boss,
+            rules: BTreeMap::new(),
+            approved: BTreeSet::new(),
         };
         table.sees(Observation::Lost("no answer".into()), Sight::Absent);
         table.talk.say(GRANT);
@@ -155,7 +168,7 @@ impl Table {
 
     fn step(&mut self, id: ActionId) {
         self.tally.moves += 1;
-        match self.rng.below(40) {
+        match self.rng.below(44) {
             0..6 => self.review(id),
             6..11 => now(admission::decide(&self.talk.cx, self.talk.device.owner, id)).unwrap(),
             11..17 => self.claim(id),
@@ -170,6 +183,9 @@ impl Table {
             34..37 => self.go_on(),
             37 => self.talk.say("how is it going?"),
             38 => drop(self.talk.turn()),
+            39 => self.rule(),
+            40 => self.end_rules(),
+            41..43 => self.supervise(id),
             _ => {
                 let ms = *self.rng.pick(&[1_000, 6_000, 40_000, SETTLED_AFTER_MS]);
                 self.talk.clock.advance_ms(ms);
@@ -191,6 +207,15 @@ impl Table {
         let permit = now(dispatcher::claim(&self.talk.cx, owner, id)).unwrap();
         if let Some(permit) = permit {
             assert!(!stopped, "an attempt under a stop");
+            let rule = |demand| self.rules.values().any(|one| *one == demand);
+            assert!(!rule(Demand::Forbid), "an attempt that a rule forbids");
+            assert!(
+                !rule(Demand::Person) || self.tapped.contains(&id),
+                "the person did not decide"
+            );
+            let approved = self.approved.contains(&id);
+            assert!(!rule(Demand::Supervisor) || approved, "the supervisor did not approve");
+            self.tally.supervised += u64::from(rule(Demand::Supervisor));
             assert!(!self.is_stopped());
             self.permits.push(permit);
         } else if stopped && was == ActionState::Admitted {
@@ -299,6 +324,45 @@ impl Table {
         }
     }
 
+    /// The supervisor lays a rule over everything.
+    fn rule(&mut self) {
+        let most = Demand::Supervisor;
+        let demand = *self.rng.pick(&[most, most, most, Demand::Person, Demand::Forbid]);
+        self.demand(demand);
+    }
+
+    fn demand(&mut self, demand: Demand) {
+        let terms = Rule { tool: "*".into(), effect: None, above: None, demand };
+        let boss = self.boss.clone();
+        let made = now(self
+            .talk
+            .cx
+            .write(boss.owner, move |cx, tx| control::add_rule(cx, tx, &boss, &terms)));
+        self.rules.insert(made.unwrap().unwrap().id, demand);
+        self.tally.rules += 1;
+    }
+
+    fn end_rules(&mut self) {
+        for id in std::mem::take(&mut self.rules).into_keys() {
+            let boss = self.boss.clone();
+            now(self.talk.cx.write(boss.owner, move |_, tx| control::end_rule(tx, &boss, id)))
+                .unwrap();
+        }
+    }
+
+    /// The supervisor decides on what names them, mostly with yes.
+    fn supervise(&mut self, id: ActionId) {
+        let (boss, digest, yes) = (self.boss.clone(), self.action(id).digest, !self.rng.one_in(5));
+        let said = now(self.talk.cx.write(boss.owner, move |cx, tx| match yes {
+            true => control::approve(tx, &boss, id, digest),
+            false => control::deny(cx, tx, &boss, id, None),
+        }))
+        .unwrap();
+        if yes && said == Changed::Done {
+            self.approved.insert(id);
+        }
+    }
+
     fn withdraw(&mut self, id: ActionId) {
         let device = self.talk.device.clone();
         now(self.talk.cx.write(device.owner, move |cx, tx| control::withdraw(cx, tx, &device, id)))
@@ -353,6 +417,10 @@ impl Table {
     fn drain(&mut self, id: ActionId) {
         self.crash();
         self.go_on();
+        self.end_rules();
+        if self.rng.one_in(3) {
+            self.demand(Demand::Supervisor);
+        }
         if !self.rng.one_in(3) {
             self.review(id);
             self.tap(id, true);
@@ -360,6 +428,7 @@ impl Table {
         for ms in [6_000, 60_000, 60_000, 60_000].into_iter().chain([20 * MINUTE_MS; 26]) {
             self.talk.clock.advance_ms(ms);
             self.review(id);
+            self.supervise(id);
             now(admission::decide(&self.talk.cx, self.talk.device.owner, id)).unwrap();
             self.claim(id);
             self.send();
@@ -371,6 +440,7 @@ impl Table {
         }
         // Whoever was not asked in time is not asked any more.
         self.withdraw(id);
+        self.end_rules();
     }
 
     fn judge(&mut self, id: ActionId) {
@@ -455,7 +525,7 @@ const CASES: u64 = 60;
 impl Tally {
     fn add(&mut self, other: Tally) {
         let Tally { cases, moves, taps, stops, crashes, recalled, sent, .. } = other;
-        let Tally { by_policy, unknown, lies, cards, ends, .. } = other;
+        let Tally { by_policy, unknown, lies, cards, rules, supervised, ends, .. } = other;
         self.cases += cases;
         self.moves += moves;
         self.taps += taps;
@@ -467,6 +537,8 @@ impl Tally {
         self.unknown += unknown;
         self.lies += lies;
         self.cards += cards;
+        self.rules += rules;
+        self.supervised += supervised;
         for (state, n) in ends {
             *self.ends.entry(state).or_default() += n;
         }
@@ -491,6 +563,7 @@ fn whatever_the_order_nothing_is_sent_twice_or_unreleased_and_each_end_is_true()
     let all = play(0..4);
     eprintln!("{all:?}");
     let seen = [all.taps, all.stops, all.crashes, all.recalled, all.by_policy, all.lies, all.cards];
+    let seen = [&seen[..], &[all.rules, all.supervised]].concat();
     assert!(seen.iter().all(|n| *n > 0), "{all:?}");
     assert!(all.ends.len() >= 6, "{all:?}");
 }
