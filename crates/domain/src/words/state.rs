@@ -140,7 +140,7 @@ pub fn attempt_line(state: AttemptState, language: Language) -> &'static str {
     let (english, chinese) = match state {
         AttemptState::Registered => ("Sent · no answer yet", "已提交请求 · 尚无答复"),
         AttemptState::Accepted => ("Confirmed", "对方已确认"),
-        AttemptState::Blocked => ("Did not happen", "没有发生"),
+        AttemptState::Blocked => ("Not sent, or refused", "未发出，或对方已拒绝"),
         AttemptState::Unknown => ("Outcome being checked", "结果核对中"),
     };
     language.pick(english, chinese)
