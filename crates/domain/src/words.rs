@@ -13,12 +13,12 @@ use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
 
 pub use card::{
-    Question, action_afterwards, action_if_nothing, asks, decided_elsewhere, did_it_happen,
-    differences, forbidden, lapsed, named, newer_card, operation, proposal_asks, proposal_card,
-    proposal_if_nothing, proposal_lapsed,
+    Asked, Question, Standing, action_card, asks, decided_elsewhere, did_it_happen, differences,
+    forbidden, lapsed, named, newer_card, operation, proposal_asks, proposal_card,
+    proposal_if_nothing, proposal_lapsed, takes_place,
 };
 pub use notice::Notice;
-pub use said::{SAID, said};
+pub use said::said;
 pub use state::{
     ActionFacts, DutyFacts, action_line, action_state, approval_line, attempt_line, duty_line,
     proposal_line,

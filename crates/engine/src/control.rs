@@ -21,10 +21,10 @@ use crate::Context;
 use crate::intake::{Content, Incoming, accept};
 use crate::setup::{self, Offer};
 
-pub use actions::{Statement, approve, deny, state, withdraw};
+pub use actions::{Statement, approve, concerns, deny, state, withdraw};
 pub use duty::{resume, stop};
 pub use holds::{lift, pause, promote, release, system_stop};
-pub use rules::{add_rule, end_rule};
+pub use rules::{RULES, add_rule, end_rule};
 pub use settings::{Settings, settings};
 pub use sources::{NewSource, SOURCE_MS, add_source, check_source_name, remove_source};
 pub(crate) use version::adopt;
@@ -175,50 +175,59 @@ fn zone_of(tx: &mut OwnerTx<'_, '_>) -> Result<jiff::tz::TimeZone> {
     zone(&owner.zone).map_err(|e| StoreError::Corrupt(e.to_string()))
 }
 
-/// What came of stopping or resuming.
+/// What came of a change, or why there was none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changed {
     /// As the user wished.
     Done,
     /// Not possible, and why.
     Conflict(String),
+    /// Not for this device to do, and whose it is.
+    NotYours(&'static str),
 }
 
+const CODES: &str = "Only whoever runs the machine lets a supervisor in: \"adjutant pair --supervisor\" there, \
+     with the token that the server left in its data folder.";
+const DEVICES: &str = "A device of the supervisor is revoked by another one of theirs, or by \"adjutant revoke\" \
+     on the machine where the server runs; a device of the owner by the owner's own.";
+
 /// The user asks for a code with which one more device of theirs can be paired; whoever runs the machine, for
-/// one of the supervisor's. `None`: that is not for this device to ask.
+/// one of the supervisor's.
 pub fn offer_code(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     device: &Device,
     kind: PrincipalKind,
-) -> Result<Option<Offer>> {
-    if !may_admit(tx, device, kind)? {
-        return Ok(None);
+) -> Result<std::result::Result<Offer, Changed>> {
+    if !may_admit(device, kind) {
+        return Ok(Err(Changed::NotYours(CODES)));
     }
     // The code is a secret of few bits, so not even its digest is kept in the chain.
     tx.audit(Some(device.principal), "offer", device.id, None);
-    setup::offer(cx, tx, kind).map(Some)
+    setup::offer(cx, tx, kind).map(Ok)
 }
 
 /// The user ends the access of one of their devices, which may be the one that asks; whoever runs the machine,
-/// and the supervisor, that of one of the supervisor's. `None`: that is not for this device to end.
-pub fn revoke(tx: &mut OwnerTx<'_, '_>, device: &Device, id: DeviceId) -> Result<Option<Device>> {
+/// and the supervisor, that of one of the supervisor's.
+pub fn revoke(
+    tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
+    id: DeviceId,
+) -> Result<std::result::Result<Device, Changed>> {
     let owner = tx.owner();
     let ended = store::device::get(tx, owner, id)?;
-    let kind = store::owner::kind(tx, ended.principal)?;
-    if ended.principal != device.principal && !may_admit(tx, device, kind)? {
-        return Ok(None);
+    if ended.principal != device.principal && !may_admit(device, ended.kind) {
+        return Ok(Err(Changed::NotYours(DEVICES)));
     }
     store::device::revoke(tx, id, Some(device.principal))?;
-    store::device::get(tx, owner, id).map(Some)
+    store::device::get(tx, owner, id).map(Ok)
 }
 
 /// Whether a device may let in, and turn out, devices of this kind of principal.
-fn may_admit(tx: &mut OwnerTx<'_, '_>, device: &Device, kind: PrincipalKind) -> Result<bool> {
-    let own = store::owner::kind(tx, device.principal)?;
-    Ok(match kind {
-        PrincipalKind::User => own == PrincipalKind::User,
+fn may_admit(device: &Device, kind: PrincipalKind) -> bool {
+    match kind {
+        PrincipalKind::User => device.kind == PrincipalKind::User,
         PrincipalKind::Supervisor => device.operator,
         PrincipalKind::Policy => false,
-    })
+    }
 }

@@ -9,7 +9,7 @@ use store::session::{Session, SessionKind};
 use store::source::{Source, SourceKind};
 use store::{OwnerTx, Result, StoreError};
 
-use crate::Context;
+use crate::{Context, control};
 
 /// What the owner is called and where they live, to begin with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,12 +132,13 @@ fn add(
     let owner = tx.owner();
     let principal = store::owner::principal(tx, owner, kind)?.id;
     let id: DeviceId = cx.id();
-    let (kind, trust) = (SourceKind::Device, Trust::User);
-    let source = Source::new(cx.id(), owner, kind, id.to_string(), trust, tx.now());
+    let (of, trust) = (SourceKind::Device, Trust::User);
+    let source = Source::new(cx.id(), owner, of, id.to_string(), trust, tx.now());
     let device = Device {
         id,
         owner,
         principal,
+        kind,
         source: source.id,
         name: name.chars().take(60).collect(),
         token_digest: Digest::of(text.as_bytes()),
@@ -185,17 +186,25 @@ fn join(letters: &[char]) -> String {
     letters.iter().collect()
 }
 
-/// Uses a code up and adds the device. `None`: the code is wrong, used or too old.
+/// Uses a code up and adds the device, which reads this language. `None`: the code is wrong, used or too old.
 pub fn redeem(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
     code: &str,
     name: &str,
+    language: Option<Language>,
 ) -> Result<Option<Paired>> {
     let digest = Digest::of(code.trim().to_ascii_uppercase().as_bytes());
-    match store::device::redeem_code(tx, digest)? {
-        Some(PrincipalKind::Supervisor) => add_supervisor(cx, tx, name).map(Some),
-        Some(PrincipalKind::User) => add_device(cx, tx, name).map(Some),
-        Some(PrincipalKind::Policy) | None => Ok(None),
+    let paired = match store::device::redeem_code(tx, digest)? {
+        Some(PrincipalKind::Supervisor) => add_supervisor(cx, tx, name)?,
+        Some(PrincipalKind::User) => add_device(cx, tx, name)?,
+        Some(PrincipalKind::Policy) | None => return Ok(None),
+    };
+    // Nobody has said in which language to speak: the first paired browser of the user's.
+    let unsaid = store::owner::locked(tx)?.language.is_none();
+    if paired.device.kind == PrincipalKind::User && language.is_some() && unsaid {
+        let wish = control::Settings { language, ..control::Settings::default() };
+        control::settings(tx, &paired.device, &wish)?;
     }
+    Ok(Some(paired))
 }

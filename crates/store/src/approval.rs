@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use base::{
-    ActionId, ApprovalId, DeviceId, Digest, GrantId, OwnerId, PrincipalId, SessionId,
-    TaskVersionId, Timestamp,
+    ActionId, ApprovalId, DeviceId, Digest, GrantId, OwnerId, PrincipalId, TaskVersionId, Timestamp,
 };
 use domain::state::ApprovalState;
+use domain::words::{Asked, takes_place};
 
 use crate::action::Action;
 use crate::error::{Result, StoreError};
@@ -99,7 +99,7 @@ statements! { "approval":
         device = COALESCE($4, device), reason = COALESCE($5, reason), moved_at = $6,
         template = COALESCE($9, template),
         decided_at = CASE WHEN $8 THEN $6 ELSE decided_at END WHERE id = $1 AND state = $7";
-    LOG = "SELECT a.tool, p.state, p.created_at, p.decided_at, a.session, p.digest
+    LOG = "SELECT a.tool, p.state, p.created_at, p.decided_at, a.session, p.digest, a.errand
         FROM approval p JOIN action a ON a.id = p.action
         WHERE p.owner = $1 AND p.kind = 'user' ORDER BY p.created_at DESC, p.id DESC LIMIT $2";
 }
@@ -189,19 +189,20 @@ pub struct Decisions {
 
 /// Cards that are looked at: the newest.
 const LOG_MAX: i64 = 5_000;
-/// What is asked again so soon, in the same lane, is the same wish in another form.
+/// What is asked again so soon is the same wish in another form.
 const EDITED_MS: u64 = 3_600_000;
 
 /// What the newest cards of each tool came to: a person who releases everything within a second no longer
 /// reads.
 pub fn decisions(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Vec<Decisions>> {
     let mut log: BTreeMap<String, (Decisions, Vec<i64>)> = BTreeMap::new();
-    // Newest first, so that the last card seen of a tool and lane is the one that followed.
-    let mut next: BTreeMap<(String, SessionId), (Timestamp, Digest)> = BTreeMap::new();
+    // Newest first, so that the last of them that took a card's place is the one that followed.
+    let mut newer: Vec<(Asked, Digest)> = Vec::new();
     for row in tx.rows(&LOG, params![owner, LOG_MAX])? {
         let (tool, state): (String, ApprovalState) = (row.get(0)?, row.get(1)?);
         let (shown_at, digest): (Timestamp, Digest) = (row.get(2)?, row.get(5)?);
         let (one, seconds) = log.entry(tool.clone()).or_default();
+        let asked = Asked { session: row.get(4)?, tool, errand: row.get(6)?, at: shown_at };
         one.shown += 1;
         match state {
             ApprovalState::Granted | ApprovalState::Consumed | ApprovalState::Voided => {
@@ -214,11 +215,13 @@ pub fn decisions(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Vec<Decisions>> {
         if let Some(decided_at) = row.get::<Option<Timestamp>>(3)? {
             seconds.push(i64::try_from(decided_at.since(shown_at).as_secs()).unwrap_or(i64::MAX));
         }
-        let followed = next.insert((tool, row.get(4)?), (shown_at, digest));
+        let soon = shown_at.plus_ms(EDITED_MS);
+        let mut soon = newer.iter().rev().take_while(|(card, _)| card.at <= soon);
+        let followed = soon.find(|(card, _)| takes_place(card, &asked));
         let edited = matches!(state, ApprovalState::Denied | ApprovalState::Cancelled)
-            && followed
-                .is_some_and(|(at, other)| other != digest && at <= shown_at.plus_ms(EDITED_MS));
+            && followed.is_some_and(|(_, other)| *other != digest);
         one.edited += i64::from(edited);
+        newer.push((asked, digest));
     }
     let whole = |(tool, (mut one, mut seconds)): (String, (Decisions, Vec<i64>))| {
         seconds.sort_unstable();

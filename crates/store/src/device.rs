@@ -18,6 +18,8 @@ record! {
         pub owner: OwnerId,
         /// For whom it may write.
         pub principal: PrincipalId,
+        /// Of which kind that is, written at the pairing: it never changes.
+        pub kind: PrincipalKind,
         /// The source of its messages.
         pub source: SourceId,
         /// As the person named it.

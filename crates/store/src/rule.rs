@@ -56,7 +56,8 @@ statements! { "rule":
     INSERT = insert Rule, "";
     BY_ID = hot select Rule, "WHERE id = $1";
     ACTIVE = hot select Rule, "WHERE owner = $1 AND state = 'active' ORDER BY created_at, id";
-    OF_OWNER = select Rule, "WHERE owner = $1 ORDER BY created_at DESC, id DESC LIMIT $2";
+    OF_OWNER = select Rule, "WHERE owner = $1
+        ORDER BY state = 'ended', created_at DESC, id DESC LIMIT $2";
     END = "UPDATE rule SET state = 'ended', ended_by = $2, moved_at = $3
         WHERE id = $1 AND state = 'active'";
 }
@@ -80,7 +81,7 @@ pub fn active(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Vec<Rule>> {
     tx.all(&ACTIVE, params![owner])
 }
 
-/// An owner's rules, ended ones too, newest first.
+/// An owner's rules, those in force first, each kind newest first: no number of ended ones hides one that counts.
 pub fn all(tx: &mut Tx<'_>, owner: OwnerId, limit: i64) -> Result<Vec<Rule>> {
     tx.all(&OF_OWNER, params![owner, limit])
 }

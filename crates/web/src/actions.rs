@@ -20,7 +20,7 @@ use crate::duties::Write;
 use crate::idempotent::{Ask, Order, Outcome, target, write};
 use crate::problem::Problem;
 use crate::stale;
-use crate::views::{self, action::Seen};
+use crate::views::{self, Reader, action::Seen};
 
 /// Which part of the list.
 #[derive(Deserialize)]
@@ -44,14 +44,13 @@ pub(crate) async fn list(
         let of = store::owner::get(tx, owner)?;
         let seen = Seen { owner: &of, limits: &limits, now };
         let mut shown = Vec::new();
-        let actions = match caller.kind {
+        let actions = match caller.device.kind {
             PrincipalKind::Supervisor => store::action::besides(tx, owner, limit)?,
             PrincipalKind::User | PrincipalKind::Policy => store::action::all(tx, owner, limit)?,
         };
         for action in actions {
             let answer = views::action::short(tx, &seen, &action)?;
-            let whole = views::with_words(tx, answer, of.language())?;
-            shown.push(for_whom(caller.kind, whole));
+            shown.push(views::with_words(tx, answer, Reader::of(&of, caller.device.kind))?);
         }
         Ok(json!({"actions": shown, "seq": of.change_seq}))
     };
@@ -90,31 +89,14 @@ pub(crate) async fn one(
 ) -> std::result::Result<Sent<Value>, Problem> {
     let (owner, limits) = (caller.device.owner, app.web.cx.limits.clone());
     let now = app.web.cx.clock.now();
-    let kind = caller.kind;
+    let kind = caller.device.kind;
     let read = move |tx: &mut Tx<'_>| {
-        concerns(tx, kind, id)?;
+        control::concerns(tx, kind, id)?;
         let of = store::owner::get(tx, owner)?;
         let answer = views::action::whole(tx, &Seen { owner: &of, limits: &limits, now }, id)?;
-        views::with_words(tx, answer, of.language())
+        views::with_words(tx, answer, Reader::of(&of, kind))
     };
-    Ok(Sent(for_whom(kind, app.web.cx.store.read(read).await?)))
-}
-
-/// Refuses a supervisor an action that never asked for their approval, as one that is not there.
-fn concerns(tx: &mut Tx<'_>, kind: PrincipalKind, id: ActionId) -> Result<()> {
-    match kind {
-        PrincipalKind::Supervisor if store::approval::besides(tx, id)?.is_none() => {
-            Err(store::StoreError::Missing("action"))
-        }
-        PrincipalKind::Supervisor | PrincipalKind::User | PrincipalKind::Policy => Ok(()),
-    }
-}
-
-fn for_whom(kind: PrincipalKind, shown: Value) -> Value {
-    match kind {
-        PrincipalKind::Supervisor => views::action::for_supervisor(shown),
-        PrincipalKind::User | PrincipalKind::Policy => shown,
-    }
+    Ok(Sent(app.web.cx.store.read(read).await?))
 }
 
 /// A release, with the digest of the card that was shown.
@@ -136,13 +118,11 @@ pub(crate) async fn approve(
     let ask = Ask { id: asked.id, operation: "approve", target: target(action), content };
     // What is no digest is the digest of nothing that was ever shown, and meets the same refusal.
     let shown = Digest::from_hex(&asked.digest).unwrap_or(Digest::ZERO);
-    let kind = caller.kind;
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
-        concerns(tx, kind, action)?;
         let changed = control::approve(tx, device, action, shown)?;
-        outcome(cx, tx, action, Some(shown), changed)
+        outcome(cx, tx, device, action, Some(shown), changed)
     };
-    Ok(Sent(for_whom(kind, write(&app, caller, Order::InTurn, ask, work).await?.body)))
+    Ok(Sent(write(&app, caller, Order::InTurn, ask, work).await?.body))
 }
 
 /// A refusal, if the person likes with a reason that the agent reads.
@@ -163,13 +143,11 @@ pub(crate) async fn deny(
     let reason = asked.reason.clone();
     let content = asked.reason.iter().map(|reason| reason.as_bytes()).collect();
     let ask = Ask { id: asked.id, operation: "deny", target: target(action), content };
-    let kind = caller.kind;
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
-        concerns(tx, kind, action)?;
         let changed = control::deny(cx, tx, device, action, reason)?;
-        outcome(cx, tx, action, None, changed)
+        outcome(cx, tx, device, action, None, changed)
     };
-    Ok(Sent(for_whom(kind, write(&app, caller, Order::First, ask, work).await?.body)))
+    Ok(Sent(write(&app, caller, Order::First, ask, work).await?.body))
 }
 
 /// The person takes back what has not been sent. Like a stop it waits for nothing.
@@ -183,7 +161,7 @@ pub(crate) async fn withdraw(
         Ask { id: asked.id, operation: "withdraw", target: target(action), content: Vec::new() };
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         let changed = control::withdraw(cx, tx, device, action)?;
-        outcome(cx, tx, action, None, changed)
+        outcome(cx, tx, device, action, None, changed)
     };
     Ok(Sent(write(&app, caller, Order::First, ask, work).await?.body))
 }
@@ -212,7 +190,7 @@ pub(crate) async fn state(
     let ask = Ask { id: asked.id, operation: "state", target: target(action), content: vec![word] };
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         let changed = control::state(cx, tx, device, action, statement)?;
-        outcome(cx, tx, action, None, changed)
+        outcome(cx, tx, device, action, None, changed)
     };
     Ok(Sent(write(&app, caller, Order::InTurn, ask, work).await?.body))
 }
@@ -221,12 +199,15 @@ pub(crate) async fn state(
 fn outcome(
     cx: &Context,
     tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
     action: ActionId,
     shown: Option<Digest>,
     changed: Changed,
 ) -> Result<Outcome> {
-    if let Changed::Conflict(what) = changed {
-        return stale::action(cx, tx, action, shown, what);
+    match changed {
+        Changed::Done => {}
+        Changed::Conflict(what) => return stale::action(cx, tx, device, action, shown, what),
+        Changed::NotYours(whose) => return Ok(Outcome::Forbidden(whose)),
     }
     let (owner, now, seq) = (store::owner::locked(tx)?, tx.now(), tx.seq());
     let mut answer =

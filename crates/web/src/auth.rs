@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use base::{Digest, Timestamp};
 use domain::words::Language;
-use engine::setup;
+use engine::{control, setup};
 use serde::Deserialize;
 use serde_json::json;
 use store::device::{self, Device};
@@ -27,8 +27,6 @@ pub(crate) struct Caller {
     pub device: Device,
     /// By which it is read again.
     pub token: Digest,
-    /// For whom the device speaks; that never changes.
-    pub kind: PrincipalKind,
 }
 
 /// Lets a request on only if it was sent to one of the server's own names and, when a page sent it,
@@ -103,12 +101,9 @@ pub(crate) async fn device(
 }
 
 fn allowed(caller: Caller, access: Access) -> Result<Caller, Problem> {
-    match (access, caller.kind) {
+    match (access, caller.device.kind) {
         (Access::Supervisor, PrincipalKind::User | PrincipalKind::Policy) => {
-            Err(Problem::forbidden(
-                "Only a device of the supervisor writes rules. Ask them; on the machine where the server \
-                 runs, \"adjutant pair --supervisor\" makes a code for such a device.",
-            ))
+            Err(Problem::forbidden(control::RULES))
         }
         (Access::Device, PrincipalKind::Supervisor | PrincipalKind::Policy) => {
             Err(Problem::forbidden(
@@ -137,12 +132,8 @@ async fn caller(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
     // Only the digest is compared, by the database's index: how long that takes tells nothing about
     // any token.
     let token = Digest::of(token.trim().as_bytes());
-    let read = move |tx: &mut store::Tx<'_>| {
-        let Some(device) = device::by_token(tx, token)? else { return Ok(None) };
-        let kind = store::owner::kind(tx, device.principal)?;
-        Ok(Some(Caller { device, token, kind }))
-    };
-    app.web.cx.store.read(read).await?.ok_or_else(refused)
+    let device = app.web.cx.store.read(move |tx| device::by_token(tx, token)).await?;
+    device.map(|device| Caller { device, token }).ok_or_else(refused)
 }
 
 /// What pairing asks.
@@ -194,14 +185,7 @@ pub(crate) async fn pair(
     let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
     let language = accepted.map(Language::of_locale);
     let redeem = move |cx: &engine::Context, tx: &mut store::OwnerTx<'_, '_>| {
-        let paired = setup::redeem(cx, tx, &asked.code, &name)?;
-        // Nobody has said in which language to speak: the first paired browser's.
-        if let (Some(_), Some(language)) = (&paired, language)
-            && store::owner::locked(tx)?.language.is_none()
-        {
-            store::owner::set_language(tx, language)?;
-        }
-        Ok(paired)
+        setup::redeem(cx, tx, &asked.code, &name, language)
     };
     let paired = app.web.cx.write(app.web.owner, redeem).await?.ok_or_else(|| {
         Problem::forbidden(

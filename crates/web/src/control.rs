@@ -3,8 +3,7 @@
 use axum::Json as Sent;
 use axum::extract::{Extension, State};
 use base::{DutyId, HoldId, PauseId};
-use engine::Context;
-use engine::control::{self, Changed};
+use engine::{Context, control};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::device::Device;
@@ -89,13 +88,12 @@ pub(crate) async fn pause(
         content: Vec::new(),
     };
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
-        if let Changed::Conflict(what) = control::pause(cx, tx, device, duty)? {
-            return Ok(Outcome::Conflict(what));
-        }
+        let changed = control::pause(cx, tx, device, duty)?;
         let owner = tx.owner();
         let placed = store::hold::pauses(tx, owner)?.into_iter().find(|pause| pause.duty == duty);
         let id = placed.map(|pause| pause.id);
-        Ok(Outcome::Done(Answer::plain(json!({"pause": id, "duty": duty, "seq": tx.seq()}))))
+        let frame = json!({"pause": id, "duty": duty, "seq": tx.seq()});
+        Ok(Outcome::of(changed, Answer::plain(frame)))
     };
     let mut body = write(&app, caller, Order::First, ask, work).await?.body;
     if let Some(id) = body["pause"].as_str().and_then(|id| id.parse::<PauseId>().ok()) {
@@ -115,7 +113,7 @@ pub(crate) async fn lift(
     let ask = Ask { id: asked.id, operation: "lift", target: target(id), content: Vec::new() };
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         let changed = control::lift(tx, device, id)?;
-        Ok(outcome(changed, json!({"pause": id, "seq": tx.seq()})))
+        Ok(Outcome::of(changed, Answer::plain(json!({"pause": id, "seq": tx.seq()}))))
     };
     Ok(Sent(write(&app, caller, Order::InTurn, ask, work).await?.body))
 }
@@ -130,7 +128,7 @@ pub(crate) async fn release(
     let ask = Ask { id: asked.id, operation: "release", target: target(id), content: Vec::new() };
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         let changed = control::release(tx, device, id)?;
-        Ok(outcome(changed, json!({"hold": id, "seq": tx.seq()})))
+        Ok(Outcome::of(changed, Answer::plain(json!({"hold": id, "seq": tx.seq()}))))
     };
     Ok(Sent(write(&app, caller, Order::InTurn, ask, work).await?.body))
 }
@@ -146,20 +144,13 @@ pub(crate) async fn promote(
     let ask = Ask { id: asked.id, operation: "promote", target: target(id), content: Vec::new() };
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         let changed = control::promote(cx, tx, device, id)?;
-        Ok(outcome(changed, json!({"hold": id, "seq": tx.seq()})))
+        Ok(Outcome::of(changed, Answer::plain(json!({"hold": id, "seq": tx.seq()}))))
     };
     let owner = caller.device.owner;
     let mut body = write(&app, caller, Order::First, ask, work).await?.body;
     let pauses = app.web.cx.store.read(move |tx| store::hold::pauses(tx, owner)).await?;
     body["paused"] = json!(pauses.iter().any(|pause| pause.duty.is_none()));
     Ok(Sent(body))
-}
-
-fn outcome(changed: Changed, frame: Value) -> Outcome {
-    match changed {
-        Changed::Done => Outcome::Done(Answer::plain(frame)),
-        Changed::Conflict(what) => Outcome::Conflict(what),
-    }
 }
 
 /// The operator's stop, or its end.

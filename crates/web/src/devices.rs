@@ -18,32 +18,30 @@ use crate::duties::Write;
 use crate::idempotent::{Answer, Ask, Order, Outcome, target, write};
 use crate::problem::Problem;
 
-fn view(device: &Device, kind: PrincipalKind, caller: DeviceId) -> Value {
+fn view(device: &Device, caller: DeviceId) -> Value {
     json!({
         "id": device.id,
         "name": device.name,
-        "of": kind,
+        "of": device.kind,
         "created_at": device.created_at,
         "revoked_at": device.revoked_at,
         "this": device.id == caller,
     })
 }
 
-/// All devices, revoked ones too, in order of pairing.
+/// All devices, revoked ones too, in order of pairing; for a supervisor their own.
 pub(crate) async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Sent<Value>, Problem> {
-    let owner = caller.device.owner;
-    let read = move |tx: &mut store::Tx<'_>| {
-        let mut shown = Vec::new();
-        for device in store::device::all(tx, owner)? {
-            let kind = store::owner::kind(tx, device.principal)?;
-            shown.push(view(&device, kind, caller.device.id));
-        }
-        Ok(json!({"devices": shown}))
-    };
-    Ok(Sent(app.web.cx.store.read(read).await?))
+    let own = caller.device;
+    let owner = own.owner;
+    let mut all = app.web.cx.store.read(move |tx| store::device::all(tx, owner)).await?;
+    if own.kind == PrincipalKind::Supervisor {
+        all.retain(|device| device.kind == own.kind);
+    }
+    let shown: Vec<Value> = all.iter().map(|device| view(device, own.id)).collect();
+    Ok(Sent(json!({"devices": shown})))
 }
 
 /// Ends a device's access. Like a stop it waits for nothing; the device's open streams end too.
@@ -56,18 +54,15 @@ pub(crate) async fn revoke(
     let ask = Ask { id: asked.id, operation: "revoke", target: target(id), content: Vec::new() };
     // The name is the person's own word and stands in the device's row alone.
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
-        let Some(revoked) = control::revoke(tx, device, id)? else {
-            return Ok(Outcome::Forbidden(OTHERS.into()));
+        let revoked = match control::revoke(tx, device, id)? {
+            Ok(revoked) => revoked,
+            Err(no) => return Ok(Outcome::of(no, Answer::plain(Value::Null))),
         };
         let kept = json!({"id": revoked.id, "revoked_at": revoked.revoked_at, "seq": tx.seq()});
         Ok(Outcome::Done(Answer::plain(kept)))
     };
     Ok(Sent(write(&app, caller, Order::First, ask, work).await?.body))
 }
-
-/// Why a device may not end another's access.
-const OTHERS: &str = "A device of the supervisor is revoked by another one of theirs, or by \"adjutant revoke\" on \
-     the machine where the server runs; a device of the owner by the owner's own.";
 
 /// For whose device a code is asked; without a word for one of the user's.
 #[derive(Deserialize)]
@@ -92,12 +87,7 @@ pub(crate) async fn offer(
         device.map(|device| control::offer_code(cx, tx, &device, kind)).transpose()
     };
     let offer = app.web.cx.write(owner, work).await?.ok_or_else(Problem::unauthorized)?;
-    let offer = offer.ok_or_else(|| {
-        Problem::forbidden(
-            "Only whoever runs the machine lets a supervisor in: \"adjutant pair --supervisor\" there, with \
-             the token that the server left in its data folder.",
-        )
-    })?;
+    let offer = offer.map_err(Problem::from)?;
     let body = json!({
         "code": offer.code,
         "link": format!("http://{}/#code={}", app.web.listen, offer.code),

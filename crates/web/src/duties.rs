@@ -15,7 +15,7 @@ use crate::auth::Caller;
 use crate::body::{Json, Named};
 use crate::idempotent::{Answer, Ask, Order, Outcome, target, write};
 use crate::problem::Problem;
-use crate::views;
+use crate::views::{self, Reader};
 
 /// A write without content of its own.
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ pub(crate) async fn list(
         let mut shown = Vec::new();
         for duty in store::duty::all(tx, owner, DUTIES_MAX)? {
             let answer = views::duty(tx, &of, &duty)?;
-            shown.push(views::with_words(tx, answer, of.language())?);
+            shown.push(views::with_words(tx, answer, Reader::of(&of, caller.device.kind))?);
         }
         Ok(json!({"duties": shown}))
     };
@@ -60,8 +60,8 @@ pub(crate) async fn one(
     let owner = caller.device.owner;
     let read = move |tx: &mut Tx<'_>| {
         let answer = view(tx, owner, id)?;
-        let language = store::owner::get(tx, owner)?.language();
-        views::with_words(tx, answer, language)
+        let of = store::owner::get(tx, owner)?;
+        views::with_words(tx, answer, Reader::of(&of, caller.device.kind))
     };
     Ok(Sent(app.web.cx.store.read(read).await?))
 }
@@ -109,12 +109,10 @@ async fn switch(
     let ask = Ask { id, operation, target: target(duty), content: Vec::new() };
     let work = move |cx: &engine::Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         let owner = tx.owner();
-        Ok(match turn(cx, tx, device, duty)? {
-            Changed::Done => Outcome::Done(view(tx, owner, duty)?),
-            Changed::Conflict(what) => Outcome::Conflict(what),
-        })
+        let changed = turn(cx, tx, device, duty)?;
+        Ok(Outcome::of(changed, view(tx, owner, duty)?))
     };
-    let owner = caller.device.owner;
+    let (owner, kind) = (caller.device.owner, caller.device.kind);
     let answered = write(app, caller, order, ask, work).await?;
     if answered.first {
         return Ok(Sent(answered.body));
@@ -122,8 +120,8 @@ async fn switch(
     // What the first answer said may be over: a repeat is told how the duty stands now.
     let read = move |tx: &mut Tx<'_>| {
         let answer = view(tx, owner, duty)?;
-        let language = store::owner::get(tx, owner)?.language();
-        views::with_words(tx, answer, language)
+        let of = store::owner::get(tx, owner)?;
+        views::with_words(tx, answer, Reader::of(&of, kind))
     };
     Ok(Sent(app.web.cx.store.read(read).await?))
 }

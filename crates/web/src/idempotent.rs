@@ -6,6 +6,7 @@
 use base::{ActionId, BodyId, Digest, Id, OwnerId};
 use domain::words;
 use engine::Context;
+use engine::control::Changed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::device::{self, Device, Request};
@@ -16,7 +17,7 @@ use crate::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::stale::Stale;
-use crate::views;
+use crate::views::{self, Reader};
 
 /// An answer as it is kept: a frame of ids, states, times and numbers, and the bodies that hold the
 /// words. Content stands in its body alone, so that erasing that erases it here too.
@@ -53,10 +54,21 @@ pub(crate) enum Outcome {
     Done(Answer),
     /// Not possible, and what happened instead, in English. Nothing may have been written.
     Conflict(String),
-    /// Not for this device to do, and whose it is. Nothing may have been written.
-    Forbidden(String),
     /// The same for a card that is not what was shown any more, with what changed.
     Stale(String, Stale),
+    /// Not for this device to do, and whose it is. Nothing may have been written.
+    Forbidden(&'static str),
+}
+
+impl Outcome {
+    /// What a change came to: this answer, if it was done.
+    pub(crate) fn of(changed: Changed, answer: Answer) -> Self {
+        match changed {
+            Changed::Done => Outcome::Done(answer),
+            Changed::Conflict(what) => Outcome::Conflict(what),
+            Changed::NotYours(whose) => Outcome::Forbidden(whose),
+        }
+    }
 }
 
 /// What a client asked, for the digest: a repeat under the same id must be the same in all of it.
@@ -90,7 +102,7 @@ pub(crate) struct Answered {
 enum Came {
     To(Answered),
     Conflict(String, Option<Stale>),
-    Forbidden(String),
+    Forbidden(&'static str),
     Revoked,
 }
 
@@ -147,33 +159,39 @@ where
 {
     // What a reader saw may be shown, never decided on: the token may have been revoked since.
     let Some(device) = device::by_token(tx, caller.token)? else { return Ok(Came::Revoked) };
-    let language = store::owner::locked(tx)?.language();
-    let conflict = |detail: String| Came::Conflict(words::said(&detail, language), None);
     if let Some(known) = device::request(tx, device.id, id)? {
         if known.digest != digest {
-            return Ok(conflict(
-                "This id was used for another request. Nothing was changed; send this one under a \
-                 new id."
-                    .into(),
-            ));
+            let used = "This id was used for another request. Nothing was changed; send this one \
+                        under a new id.";
+            return conflict(tx, used, None);
         }
         let answer: Answer = serde_json::from_str(&known.answer).map_err(|e| unreadable(&e))?;
-        return Ok(Came::To(Answered {
-            first: false,
-            body: views::with_words(tx, answer, language)?,
-        }));
+        return Ok(Came::To(Answered { first: false, body: read_by(tx, &device, answer)? }));
     }
     let answer = match work(cx, tx, &device)? {
         Outcome::Done(answer) => answer,
-        Outcome::Conflict(detail) => return Ok(conflict(detail)),
-        Outcome::Stale(detail, stale) => {
-            return Ok(Came::Conflict(words::said(&detail, language), Some(stale)));
-        }
+        Outcome::Conflict(detail) => return conflict(tx, &detail, None),
+        Outcome::Stale(detail, stale) => return conflict(tx, &detail, Some(stale)),
         Outcome::Forbidden(detail) => return Ok(Came::Forbidden(detail)),
     };
     let kept = serde_json::to_string(&answer).map_err(|e| unreadable(&e))?;
     device::answered(tx, device.id, id, &Request { digest, answer: kept })?;
-    Ok(Came::To(Answered { first: true, body: views::with_words(tx, answer, language)? }))
+    Ok(Came::To(Answered { first: true, body: read_by(tx, &device, answer)? }))
+}
+
+/// What happened instead, in the owner's language.
+fn conflict(tx: &mut OwnerTx<'_, '_>, detail: &str, stale: Option<Stale>) -> Result<Came> {
+    let language = store::owner::locked(tx)?.language();
+    Ok(Came::Conflict(words::said(detail, language), stale))
+}
+
+/// The answer as this device reads it. Most have no words, and need not know in which language.
+fn read_by(tx: &mut OwnerTx<'_, '_>, device: &Device, answer: Answer) -> Result<Value> {
+    if answer.draft.is_none() && answer.action.is_none() {
+        return Ok(answer.frame);
+    }
+    let owner = store::owner::locked(tx)?;
+    views::with_words(tx, answer, Reader::of(&owner, device.kind))
 }
 
 fn unreadable(error: &serde_json::Error) -> StoreError {

@@ -6,7 +6,7 @@ use base::MicroUsd;
 use domain::event::Dial;
 use domain::words::Language;
 use engine::Context;
-use engine::control::{self, Changed, Settings};
+use engine::control::{self, Settings};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::OwnerTx;
@@ -41,29 +41,32 @@ pub(crate) async fn me(
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<Value>, Problem> {
     let now = app.web.cx.clock.now();
-    let id = caller.device.owner;
+    let (id, kind) = (caller.device.owner, caller.device.kind);
     let read = move |tx: &mut store::Tx<'_>| {
         let owner = store::owner::get(tx, id)?;
-        let month = views::month_so_far(tx, &owner, now)?;
-        Ok((owner, month))
+        // What the owner spends, and how far they let it go by itself, is theirs.
+        let of_owner = match kind {
+            PrincipalKind::Supervisor => None,
+            PrincipalKind::User | PrincipalKind::Policy => {
+                Some((owner.dial, views::month_so_far(tx, &owner, now)?))
+            }
+        };
+        Ok((owner, of_owner))
     };
-    let (owner, month) = app.web.cx.store.read(read).await?;
+    let (owner, of_owner) = app.web.cx.store.read(read).await?;
     let mut shown = json!({
         "owner": owner.id,
-        "of": caller.kind,
+        "of": kind,
         "name": owner.name,
         "zone": owner.zone,
-        "dial": owner.dial,
         "language": owner.language(),
         "device": caller.device.id,
         "seq": owner.change_seq,
-        "month": month,
         "now": now,
         "demo": app.web.demo.is_some(),
     });
-    // What the owner spends, and how far they let it go by itself, is theirs.
-    if let (PrincipalKind::Supervisor, Some(shown)) = (caller.kind, shown.as_object_mut()) {
-        shown.retain(|name, _| name != "month" && name != "dial");
+    if let Some((dial, month)) = of_owner {
+        (shown["dial"], shown["month"]) = (json!(dial), month);
     }
     Ok(Json(shown))
 }
@@ -105,11 +108,9 @@ pub(crate) async fn set(
     let content = serde_json::to_vec(&wish).map_err(|error| Problem::bad(error.to_string()))?;
     let ask = Ask { id, operation: "owner", target: None, content: vec![&content] };
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
-        Ok(match control::settings(tx, device, &wish)? {
-            // Without the name: a kept answer holds no content.
-            Changed::Done => Outcome::Done(Answer::plain(json!({"seq": tx.seq()}))),
-            Changed::Conflict(what) => Outcome::Conflict(what),
-        })
+        let changed = control::settings(tx, device, &wish)?;
+        // Without the name: a kept answer holds no content.
+        Ok(Outcome::of(changed, Answer::plain(json!({"seq": tx.seq()}))))
     };
     Ok(Json(write(&app, caller, Order::InTurn, ask, work).await?.body))
 }

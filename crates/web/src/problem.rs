@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use domain::words::{self, Language};
+use engine::control::Changed;
 use serde::Serialize;
 use store::StoreError;
 
@@ -185,6 +186,16 @@ impl Problem {
             ),
             StatusCode::NOT_FOUND => Problem::no_route(),
             other => Problem::new(other, "See GET /openapi.json for what this address takes."),
+        }
+    }
+}
+
+impl From<Changed> for Problem {
+    fn from(no: Changed) -> Self {
+        match no {
+            Changed::NotYours(whose) => Problem::forbidden(whose),
+            Changed::Conflict(what) => Problem::conflict(what),
+            Changed::Done => Problem::defect(),
         }
     }
 }

@@ -7,6 +7,7 @@ use domain::state::ProposalState;
 use engine::control::{self, Decided};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use store::device::Device;
 use store::{OwnerTx, Result, Tx};
 use uuid::Uuid;
 
@@ -16,7 +17,8 @@ use crate::body::{Asked, Json, Named};
 use crate::duties::Write;
 use crate::idempotent::{Ask, Order, Outcome, target, write};
 use crate::problem::Problem;
-use crate::{stale, views};
+use crate::stale;
+use crate::views::{self, Reader};
 
 /// Which proposals.
 #[derive(Deserialize)]
@@ -42,7 +44,7 @@ pub(crate) async fn list(
             let answer = views::proposal(tx, &of, &proposal, now)?;
             let state = &answer.frame["state"];
             if which.state.is_none_or(|wanted| *state == json!(wanted)) {
-                shown.push(views::with_words(tx, answer, of.language())?);
+                shown.push(views::with_words(tx, answer, Reader::of(&of, caller.device.kind))?);
             }
         }
         Ok(json!({"proposals": shown}))
@@ -61,7 +63,7 @@ pub(crate) async fn one(
         let proposal = store::proposal::get(tx, owner, id)?;
         let of = store::owner::get(tx, owner)?;
         let answer = views::proposal(tx, &of, &proposal, now)?;
-        views::with_words(tx, answer, of.language())
+        views::with_words(tx, answer, Reader::of(&of, caller.device.kind))
     };
     Ok(Sent(app.web.cx.store.read(read).await?))
 }
@@ -87,7 +89,7 @@ pub(crate) async fn confirm(
     let shown = Digest::from_hex(&asked.digest).unwrap_or(Digest::ZERO);
     let answered = write(&app, caller, Order::InTurn, ask, move |cx, tx, device| {
         let decided = control::confirm(cx, tx, device, proposal, shown)?;
-        outcome(tx, proposal, Some(shown), decided)
+        outcome(tx, device, proposal, Some(shown), decided)
     });
     Ok(Sent(answered.await?.body))
 }
@@ -103,20 +105,21 @@ pub(crate) async fn decline(
         Ask { id: asked.id, operation: "decline", target: target(proposal), content: Vec::new() };
     let answered = write(&app, caller, Order::InTurn, ask, move |cx, tx, device| {
         let decided = control::decline(cx, tx, device, proposal)?;
-        outcome(tx, proposal, None, decided)
+        outcome(tx, device, proposal, None, decided)
     });
     Ok(Sent(answered.await?.body))
 }
 
 fn outcome(
     tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
     id: ProposalId,
     shown: Option<Digest>,
     decided: Decided,
 ) -> Result<Outcome> {
     let proposal = match decided {
         Decided::Done(proposal) => proposal,
-        Decided::Conflict(what) => return stale::proposal(tx, id, shown, what),
+        Decided::Conflict(what) => return stale::proposal(tx, device, id, shown, what),
     };
     let (owner, now) = (store::owner::locked(tx)?, tx.now());
     views::proposal(tx, &owner, &proposal, now).map(Outcome::Done)

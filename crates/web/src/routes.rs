@@ -97,7 +97,7 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/me", Anyone, |m| on(m, me::me)),
     route(Post, "/v1/owner", Device, |m| on(m, me::set)),
     route(Post, "/v1/codes", Device, |m| on(m, devices::offer)),
-    route(Get, "/v1/devices", Device, |m| on(m, devices::list)),
+    route(Get, "/v1/devices", Anyone, |m| on(m, devices::list)),
     route(Post, "/v1/devices/{id}/revoke", Anyone, |m| on(m, devices::revoke)),
     route(Post, "/v1/messages", Device, |m| on(m, messages::send)),
     route(Post, "/v1/receipts", Device, |m| on(m, messages::receipts)),

@@ -4,13 +4,13 @@ use axum::Json as Sent;
 use axum::extract::{Extension, State};
 use base::{Amount, Currency, RuleId};
 use domain::effect::{Demand, Effect, Rule as Terms};
-use engine::Context;
-use engine::control::{self, Changed};
+use domain::words::Language;
+use engine::{Context, control};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::device::Device;
 use store::rule::Rule;
-use store::{OwnerTx, Tx};
+use store::{OwnerTx, Result, Tx};
 use uuid::Uuid;
 
 use crate::App;
@@ -21,7 +21,7 @@ use crate::idempotent::{Answer, Ask, Order, Outcome, target, write};
 use crate::problem::Problem;
 use crate::views::action::money;
 
-fn view(rule: &Rule) -> Value {
+fn view(rule: &Rule, language: Language) -> Value {
     let terms = rule.terms();
     json!({
         "id": rule.id,
@@ -29,23 +29,24 @@ fn view(rule: &Rule) -> Value {
         "effect": terms.effect,
         "above": money(terms.above),
         "demand": terms.demand,
-        "words": terms.words(),
+        "words": terms.words(language),
         "state": rule.state,
         "created_at": rule.created_at,
         "moved_at": rule.moved_at,
     })
 }
 
-/// All rules over the owner, ended ones too, newest first.
+/// All rules over the owner, those in force first, each kind newest first.
 pub(crate) async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-) -> Result<Sent<Value>, Problem> {
+) -> std::result::Result<Sent<Value>, Problem> {
     let owner = caller.device.owner;
     let read = move |tx: &mut Tx<'_>| {
-        let seq = store::owner::get(tx, owner)?.change_seq;
+        let of = store::owner::get(tx, owner)?;
         let rules = store::rule::all(tx, owner, i64::from(PAGE_MAX))?;
-        Ok(json!({"rules": rules.iter().map(view).collect::<Vec<_>>(), "seq": seq}))
+        let shown: Vec<Value> = rules.iter().map(|rule| view(rule, of.language())).collect();
+        Ok(json!({"rules": shown, "seq": of.change_seq}))
     };
     Ok(Sent(app.web.cx.store.read(read).await?))
 }
@@ -70,7 +71,7 @@ pub(crate) struct RuleWrite {
 }
 
 impl RuleWrite {
-    fn terms(&self) -> Result<Terms, Problem> {
+    fn terms(&self) -> std::result::Result<Terms, Problem> {
         let above = |bound: &Bound| {
             let currency = Currency::parse(&bound.currency)?;
             Amount::parse(&bound.amount, currency)
@@ -78,14 +79,8 @@ impl RuleWrite {
         let above = self.above.as_ref().map(above).transpose();
         let above =
             above.map_err(|error| Problem::bad(format!("The bound is no amount: {error}.")))?;
-        let terms = Terms {
-            tool: self.tool.trim().into(),
-            effect: self.effect,
-            above,
-            demand: self.demand,
-        };
-        let wrong = |error| Problem::bad(format!("This names no tool: {error}."));
-        terms.check().map(|()| terms).map_err(wrong)
+        Terms::new(&self.tool, self.effect, above, self.demand)
+            .map_err(|error| Problem::bad(format!("This names no tool: {error}.")))
     }
 }
 
@@ -94,14 +89,16 @@ pub(crate) async fn add(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Json(asked): Json<RuleWrite>,
-) -> Result<Sent<Value>, Problem> {
+) -> std::result::Result<Sent<Value>, Problem> {
     let terms = asked.terms()?;
-    let said = terms.words();
-    let ask = Ask { id: asked.id, operation: "rule", target: None, content: vec![said.as_bytes()] };
+    let above = terms.above.map(|above| (above.minor, above.currency));
+    let content = json!([terms.tool, terms.effect, above, terms.demand]).to_string();
+    let content = vec![content.as_bytes()];
+    let ask = Ask { id: asked.id, operation: "rule", target: None, content };
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
         Ok(match control::add_rule(cx, tx, device, &terms)? {
-            Ok(rule) => Outcome::Done(Answer::plain(with_seq(view(&rule), tx.seq()))),
-            Err(what) => Outcome::Conflict(what),
+            Ok(rule) => Outcome::Done(answer(tx, &rule)?),
+            Err(no) => Outcome::of(no, Answer::plain(Value::Null)),
         })
     };
     Ok(Sent(write(&app, caller, Order::First, ask, work).await?.body))
@@ -113,20 +110,19 @@ pub(crate) async fn end(
     Extension(caller): Extension<Caller>,
     Named(id): Named<RuleId>,
     Json(asked): Json<Write>,
-) -> Result<Sent<Value>, Problem> {
+) -> std::result::Result<Sent<Value>, Problem> {
     let ask = Ask { id: asked.id, operation: "end_rule", target: target(id), content: Vec::new() };
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
-        if let Changed::Conflict(what) = control::end_rule(tx, device, id)? {
-            return Ok(Outcome::Conflict(what));
-        }
+        let changed = control::end_rule(tx, device, id)?;
         let owner = tx.owner();
         let rule = store::rule::get(tx, owner, id)?;
-        Ok(Outcome::Done(Answer::plain(with_seq(view(&rule), tx.seq()))))
+        Ok(Outcome::of(changed, answer(tx, &rule)?))
     };
     Ok(Sent(write(&app, caller, Order::InTurn, ask, work).await?.body))
 }
 
-fn with_seq(mut shown: Value, seq: i64) -> Value {
-    shown["seq"] = json!(seq);
-    shown
+fn answer(tx: &mut OwnerTx<'_, '_>, rule: &Rule) -> Result<Answer> {
+    let mut shown = view(rule, store::owner::locked(tx)?.language());
+    shown["seq"] = json!(tx.seq());
+    Ok(Answer::plain(shown))
 }

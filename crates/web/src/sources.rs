@@ -10,7 +10,7 @@ use base::{Secret, SourceId, Timestamp};
 use connect::source::Config;
 use domain::state::SourceState;
 use engine::Context;
-use engine::control::{self, Changed, NewSource};
+use engine::control::{self, NewSource};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::device::Device;
@@ -89,10 +89,8 @@ pub(crate) async fn add(
         off_thread(move || kept.put(source, &secret)).await?;
     }
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
-        Ok(match control::add_source(tx, device, source, new)? {
-            Changed::Done => Outcome::Done(Answer::plain(json!({"id": source, "seq": tx.seq()}))),
-            Changed::Conflict(what) => Outcome::Conflict(what),
-        })
+        let changed = control::add_source(tx, device, source, new)?;
+        Ok(Outcome::of(changed, Answer::plain(json!({"id": source, "seq": tx.seq()}))))
     };
     let answered = write(&app, caller, Order::InTurn, ask, work).await;
     let certainly_not = match &answered {
@@ -156,10 +154,8 @@ pub(crate) async fn remove(
         content: Vec::new(),
     };
     let work = move |_: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
-        Ok(match control::remove_source(tx, device, source)? {
-            Changed::Done => Outcome::Done(Answer::plain(json!({"id": source, "seq": tx.seq()}))),
-            Changed::Conflict(what) => Outcome::Conflict(what),
-        })
+        let changed = control::remove_source(tx, device, source)?;
+        Ok(Outcome::of(changed, Answer::plain(json!({"id": source, "seq": tx.seq()}))))
     };
     let answered = write(&app, caller, Order::InTurn, ask, work).await?;
     forget(&app, source).await?;

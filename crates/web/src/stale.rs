@@ -8,13 +8,14 @@ use domain::words::{self, Language};
 use serde::Serialize;
 use serde_json::Value;
 use store::action::Action;
-use store::owner::Owner;
+use store::device::Device;
+use store::owner::{Owner, PrincipalKind};
 use store::proposal::{Proposal, ProposalKind};
 use store::{OwnerTx, Result};
 
 use crate::idempotent::Outcome;
 use crate::views::action::Seen;
-use crate::views::{self, corrupt};
+use crate::views::{self, Reader, corrupt};
 
 /// What changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,13 +26,15 @@ pub(crate) struct Stale {
     card: Value,
 }
 
-/// The newest records that are looked through for another card of the same errand.
+/// The newest questions that are looked through for another one about the same duty.
 const LOOKED_THROUGH: i64 = 200;
 
-/// A conflict about an action, with what changed if its card is not what was shown.
+/// A conflict about an action, with what changed if its card is not what was shown. A supervisor is told of
+/// the card that they tapped and of nothing else: other cards, and who decided, are the owner's.
 pub(crate) fn action(
     cx: &engine::Context,
     tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
     id: ActionId,
     shown: Option<Digest>,
     what: String,
@@ -42,15 +45,22 @@ pub(crate) fn action(
     if tapped.state == ActionState::AwaitingApproval && other.is_none() {
         return Ok(Outcome::Conflict(what));
     }
-    let language = owner.language();
-    let all = store::action::all(tx, owner.id, LOOKED_THROUGH)?;
-    // What was shown is another action of theirs; or a newer card has taken the place of this one.
-    let (old, new) = match other {
-        Some(digest) => (all.into_iter().find(|one| one.digest == digest), Some(tapped.clone())),
-        None => (Some(tapped.clone()), all.into_iter().find(|one| follows(one, &tapped))),
-    };
+    let reader = Reader::of(&owner, device.kind);
+    let language = reader.language;
     let mut said = vec![words::said(&what, language)];
-    said.extend(decided_on(tx, &owner, &tapped)?);
+    let lane = match device.kind {
+        PrincipalKind::Supervisor => Vec::new(),
+        PrincipalKind::User | PrincipalKind::Policy => {
+            said.extend(decided_on(tx, &owner, &tapped)?);
+            store::action::open(tx, tapped.session)?
+        }
+    };
+    // What was shown is another action of the lane; or a newer card has taken the place of this one.
+    let mut lane = lane.into_iter();
+    let (old, new) = match other {
+        Some(digest) => (lane.find(|one| one.digest == digest), Some(tapped.clone())),
+        None => (Some(tapped.clone()), lane.rfind(|one| follows(one, &tapped))),
+    };
     let is_newer = new.as_ref().is_some_and(|new| new.id != tapped.id);
     said.extend(is_newer.then(|| words::newer_card(language).to_owned()));
     let mut changes = Vec::new();
@@ -62,21 +72,25 @@ pub(crate) fn action(
     }
     let seen = Seen { owner: &owner, limits: &cx.limits, now };
     let answer = views::action::whole(tx, &seen, new.map_or(id, |new| new.id))?;
-    let card = views::with_words(tx, answer, language)?;
+    let card = views::with_words(tx, answer, reader)?;
     Ok(Outcome::Stale(said.join(language.pick(" ", "")), Stale { changes, card }))
 }
 
-/// Whether a card asks about the same errand and came later.
+/// Whether a card that waits has taken the place of another.
 fn follows(one: &Action, before: &Action) -> bool {
-    one.state == ActionState::AwaitingApproval
-        && one.created_at > before.created_at
-        && one.session == before.session
-        && one.tool == before.tool
+    let asked = |action: &Action| words::Asked {
+        session: action.session,
+        tool: action.tool.clone(),
+        errand: action.errand.clone(),
+        at: action.created_at,
+    };
+    one.state == ActionState::AwaitingApproval && words::takes_place(&asked(one), &asked(before))
 }
 
-/// Where an action's card was decided, if a person did.
+/// Where the owner decided an action's card, if they did.
 fn decided_on(tx: &mut OwnerTx<'_, '_>, owner: &Owner, action: &Action) -> Result<Option<String>> {
-    let Some(last) = store::approval::of_action(tx, action.id)?.pop() else { return Ok(None) };
+    let Some(counts) = action.approval else { return Ok(None) };
+    let last = store::approval::get(tx, counts)?;
     let (Some(device), Some(decided_at)) = (last.device, last.decided_at) else { return Ok(None) };
     let name = store::device::get(tx, owner.id, device)?.name;
     let line = words::approval_line(last.state, owner.language());
@@ -92,6 +106,7 @@ fn elsewhere(owner: &Owner, device: &str, at: base::Timestamp, line: &str) -> Re
 /// The same about a question.
 pub(crate) fn proposal(
     tx: &mut OwnerTx<'_, '_>,
+    device: &Device,
     id: ProposalId,
     shown: Option<Digest>,
     what: String,
@@ -122,17 +137,17 @@ pub(crate) fn proposal(
     let now_counts = new.unwrap_or(&tapped).clone();
     said.extend((now_counts.id != id).then(|| words::newer_card(language).to_owned()));
     let answer = views::proposal(tx, &owner, &now_counts, now)?;
-    let card = views::with_words(tx, answer, language)?;
+    let card = views::with_words(tx, answer, Reader::of(&owner, device.kind))?;
     Ok(Outcome::Stale(said.join(language.pick(" ", "")), Stale { changes, card }))
 }
 
-/// Whether a card about a duty asks anew what another asked.
+/// Whether a card about a duty asks anew what another asked. Two new duties of one conversation are two.
 fn takes_place(one: &Proposal, before: &Proposal) -> bool {
     one.state == ProposalState::Open
         && one.created_at > before.created_at
         && one.kind == before.kind
         && match before.kind {
-            ProposalKind::NewDuty => one.session == before.session,
+            ProposalKind::NewDuty => false,
             ProposalKind::ChangeDuty | ProposalKind::CloseDuty => one.duty == before.duty,
         }
 }

@@ -161,7 +161,6 @@ mod tests {
     use engine::{Context, setup};
     use model::{Prices, Script, ScriptedModel};
     use store::Store;
-    use store::owner::PrincipalKind;
     use testkit::clock::FakeClock;
     use testkit::stores::{START, TempFolder, options};
     use tokio::sync::Semaphore;
@@ -202,7 +201,7 @@ mod tests {
         let data_dir = folder.path().to_owned();
         let web = WebState { cx, owner, listen, data_dir, secrets, hints, demo: None };
         let app = std::sync::Arc::new(Shared { streams, ..Shared::new(web, None) });
-        let caller = Caller { token: device.token_digest, device, kind: PrincipalKind::User };
+        let caller = Caller { token: device.token_digest, device };
         let beat_at = Instant::now() + BEAT;
         Feed { app, caller, signals, stop: None, told: -1, beat_at, _permit: permit }
     }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use store::duty::Duty;
 use store::message::Entry;
-use store::owner::Owner;
+use store::owner::{Owner, PrincipalKind};
 use store::proposal::{Proposal, ProposalKind};
 use store::run::Run;
 use store::schedule::Schedule;
@@ -28,6 +28,22 @@ const WAITS_SHOWN: i64 = 100;
 
 pub(crate) fn corrupt(what: &str, error: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(format!("{what}: {error}"))
+}
+
+/// Who reads an answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader {
+    /// In which language.
+    pub language: Language,
+    /// For whom their device speaks: a supervisor reads less.
+    pub kind: PrincipalKind,
+}
+
+impl Reader {
+    /// A device of this kind, in the owner's language.
+    pub(crate) fn of(owner: &Owner, kind: PrincipalKind) -> Self {
+        Reader { language: owner.language(), kind }
+    }
 }
 
 /// One line of the conversation.
@@ -333,10 +349,11 @@ fn prompts(tx: &mut Tx<'_>, bodies: &[BodyId], draft: Option<&Draft>) -> Result<
 
 /// Puts the words of the bodies into an answer: title, goal, conditions, prompts, checks and
 /// subscriptions of a draft, and for a closing the reason, which is what the person confirms.
-pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer, language: Language) -> Result<Value> {
+pub(crate) fn with_words(tx: &mut Tx<'_>, answer: Answer, reader: Reader) -> Result<Value> {
+    let language = reader.language;
     let Answer { mut frame, draft, before, reason, prompts: bodies, action } = answer;
     if let Some(action) = action {
-        return action::with_words(tx, frame, action, language);
+        return action::with_words(tx, frame, action, reader);
     }
     let Some(body) = draft else { return Ok(frame) };
     let draft = read_draft(tx, body)?;

@@ -3,6 +3,7 @@
 use base::Amount;
 
 use super::{Content, Effect};
+use crate::words::Language;
 
 /// Rules in force of one owner.
 pub const RULES_MAX: usize = 100;
@@ -59,11 +60,21 @@ pub struct Rule {
 pub struct RuleError;
 
 impl Rule {
-    /// Whether its pattern can name anything: a rule that silently covers nothing is worse than none.
+    /// A rule as somebody lays it.
     ///
     /// # Errors
-    /// [`RuleError`], which says what a pattern is.
-    pub fn check(&self) -> Result<(), RuleError> {
+    /// [`RuleError`] if its pattern can name nothing: a rule that silently covers nothing is worse than none.
+    pub fn new(
+        tool: &str,
+        effect: Option<Effect>,
+        above: Option<Amount>,
+        demand: Demand,
+    ) -> Result<Self, RuleError> {
+        let rule = Rule { tool: tool.trim().to_owned(), effect, above, demand };
+        rule.check().map(|()| rule)
+    }
+
+    pub(super) fn check(&self) -> Result<(), RuleError> {
         let plain = |name: &str| {
             let odd = |c: char| c == '*' || c.is_whitespace() || crate::words::is_harmful(c);
             !name.is_empty() && name.chars().count() <= TOOL_MAX && !name.contains(odd)
@@ -91,19 +102,42 @@ impl Rule {
     }
 
     /// The rule in plain words.
-    pub fn words(&self) -> String {
-        let what = match self.effect {
-            Some(effect) => format!("{} ({effect})", self.tool),
-            None => self.tool.clone(),
-        };
-        let above = self.above.map(|above| format!(" above {above}")).unwrap_or_default();
-        match self.demand {
-            Demand::Person => {
-                format!("{what}{above}: the person decides on each, whatever a grant says")
+    pub fn words(&self, language: Language) -> String {
+        let demand = match self.demand {
+            Demand::Person => language.pick(
+                "the person decides on each, whatever a grant says",
+                "无论有无授权，每件都由本人决定",
+            ),
+            Demand::Supervisor => {
+                language.pick("the supervisor approves each besides", "每件另须主管批准")
             }
-            Demand::Supervisor => format!("{what}{above}: the supervisor approves each besides"),
-            Demand::Forbid => format!("{what}{above}: not done"),
+            Demand::Forbid => language.pick("not done", "不做"),
+        };
+        let (tool, effect) = (&self.tool, self.effect);
+        match language {
+            Language::En => {
+                let effect = effect.map(|effect| format!(" ({effect})")).unwrap_or_default();
+                let above = self.above.map(|above| format!(" above {above}")).unwrap_or_default();
+                format!("{tool}{effect}{above}: {demand}")
+            }
+            Language::Zh => {
+                let effect = effect.map(|of| format!("（{}）", chinese(of))).unwrap_or_default();
+                let above = self.above.map(|above| format!("，超过 {above}")).unwrap_or_default();
+                format!("{tool}{effect}{above}：{demand}")
+            }
         }
+    }
+}
+
+fn chinese(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Read => "读取",
+        Effect::Reversible => "可撤销",
+        Effect::Paid => "付款",
+        Effect::Commitment => "承诺",
+        Effect::Outward => "对外发送",
+        Effect::Authority => "权限",
+        Effect::Human => "只由人做",
     }
 }
 

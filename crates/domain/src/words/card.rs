@@ -1,6 +1,8 @@
 //! What cards say: what would happen, why it is asked, what happens without an answer, and afterwards
 //! (UX rule 3).
 
+use base::{SessionId, Timestamp};
+
 use super::{Language, on_one_line, said};
 use crate::draft::becomes;
 use crate::effect::{CardLine, Content};
@@ -105,109 +107,85 @@ pub fn did_it_happen(content: &Content, contradiction: Option<&str>, language: L
     }
 }
 
-/// What comes of an action if the person does nothing; `None` where nothing is asked of them. `until`
-/// and `not_before` are written out.
-pub fn action_if_nothing(
-    state: ActionState,
-    escalated: bool,
-    until: Option<String>,
-    not_before: Option<String>,
-    language: Language,
-) -> Option<String> {
-    let fixed = match (state, language) {
-        (ActionState::AwaitingApproval, Language::En) => match until {
-            Some(until) => return Some(format!("Nothing is done. The question ends on {until}.")),
-            None => "Nothing is done.",
-        },
-        (ActionState::AwaitingApproval, Language::Zh) => match until {
-            Some(until) => return Some(format!("不会执行。这个问题于 {until} 到期作废。")),
-            None => "不会执行。",
-        },
-        (ActionState::Authorized, _) => {
-            language.pick("It is sent as soon as nothing holds it back.", "一旦没有阻碍就会发出。")
-        }
-        (ActionState::Admitted, Language::En) => match not_before {
-            Some(at) => return Some(format!("It is sent on {at}.")),
-            None => "It is sent.",
-        },
-        (ActionState::Admitted, Language::Zh) => match not_before {
-            Some(at) => return Some(format!("会在 {at} 发出。")),
-            None => "会发出。",
-        },
-        (ActionState::Unknown, _) if escalated => language.pick(
-            "It is looked up again and again. It is not sent again.",
-            "会反复核对，不会再次提交。",
-        ),
-        (
-            ActionState::Proposed
-            | ActionState::Dispatched
-            | ActionState::Unknown
-            | ActionState::Accepted
-            | ActionState::Effective
-            | ActionState::Blocked
-            | ActionState::Denied
-            | ActionState::Expired
-            | ActionState::Superseded
-            | ActionState::Withdrawn
-            | ActionState::Cancelled
-            | ActionState::Abandoned,
-            _,
-        ) => return None,
-    };
-    Some(fixed.into())
+/// What is known of an action when its card is written; the times are written out.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing<'a> {
+    /// Its state.
+    pub state: ActionState,
+    /// Whether the person was asked what became of it.
+    pub escalated: bool,
+    /// When the question ends.
+    pub until: Option<&'a str>,
+    /// When it is sent.
+    pub not_before: Option<&'a str>,
+    /// For how many seconds a release can still be taken back.
+    pub seconds: u64,
 }
 
-/// What happens after the tap that is asked for; `None` where none is. `seconds`: how long a release can
-/// still be taken back.
-pub fn action_afterwards(
-    state: ActionState,
-    escalated: bool,
-    seconds: u64,
-    language: Language,
-) -> Option<String> {
+/// What comes of an action if the person does nothing, and what happens after the tap that is asked for; `None`
+/// where nothing is asked of them.
+pub fn action_card(of: Standing<'_>, language: Language) -> Option<(String, String)> {
+    let english = language == Language::En;
     let later = language.pick(
         "After that it can be undone by an action of its own, if at all.",
         "发出之后只能用另一项操作撤销，也可能无法撤销。",
     );
-    let first = match (state, seconds, language) {
-        (ActionState::AwaitingApproval, 0, _) => {
-            language.pick("It is sent at once. ", "立即发出。")
+    let back = language.pick("You can take it back until it is sent. ", "发出之前可以撤回。");
+    let (nothing, first) = match of.state {
+        ActionState::AwaitingApproval => {
+            let nothing = match of.until {
+                Some(until) if english => {
+                    format!("Nothing is done. The question ends on {until}.")
+                }
+                Some(until) => format!("不会执行。这个问题于 {until} 到期作废。"),
+                None => language.pick("Nothing is done.", "不会执行。").into(),
+            };
+            let first = match of.seconds {
+                0 => language.pick("It is sent at once. ", "立即发出。").into(),
+                seconds if english => {
+                    format!("It is sent {seconds} s later; until then you can take it back. ")
+                }
+                seconds => format!("{seconds} 秒后发出，在此之前可以撤回。"),
+            };
+            (nothing, first)
         }
-        (ActionState::AwaitingApproval, _, Language::En) => {
-            let first = "later; until then you can take it back.";
-            return Some(format!("It is sent {seconds} s {first} {later}"));
+        ActionState::Authorized => {
+            let soon = "It is sent as soon as nothing holds it back.";
+            (language.pick(soon, "一旦没有阻碍就会发出。").into(), back.into())
         }
-        (ActionState::AwaitingApproval, _, Language::Zh) => {
-            return Some(format!("{seconds} 秒后发出，在此之前可以撤回。{later}"));
+        ActionState::Admitted => {
+            let nothing = match of.not_before {
+                Some(at) if english => format!("It is sent on {at}."),
+                Some(at) => format!("会在 {at} 发出。"),
+                None => language.pick("It is sent.", "会发出。").into(),
+            };
+            (nothing, back.into())
         }
-        (ActionState::Authorized | ActionState::Admitted, _, _) => {
-            language.pick("You can take it back until it is sent. ", "发出之前可以撤回。")
-        }
-        (ActionState::Unknown, _, _) if escalated => {
+        ActionState::Unknown if of.escalated => {
+            let nothing = language.pick(
+                "It is looked up again and again. It is not sent again.",
+                "会反复核对，不会再次提交。",
+            );
             let settles = language.pick(
                 "Your word settles it; evidence against it opens it again.",
                 "以你说的为准；若有相反的证据会重新核对。",
             );
-            return Some(settles.into());
+            return Some((nothing.into(), settles.into()));
         }
-        (
-            ActionState::Proposed
-            | ActionState::Dispatched
-            | ActionState::Unknown
-            | ActionState::Accepted
-            | ActionState::Effective
-            | ActionState::Blocked
-            | ActionState::Denied
-            | ActionState::Expired
-            | ActionState::Superseded
-            | ActionState::Withdrawn
-            | ActionState::Cancelled
-            | ActionState::Abandoned,
-            _,
-            _,
-        ) => return None,
+        ActionState::Proposed
+        | ActionState::Dispatched
+        | ActionState::Unknown
+        | ActionState::Accepted
+        | ActionState::Effective
+        | ActionState::Blocked
+        | ActionState::Denied
+        | ActionState::Expired
+        | ActionState::Superseded
+        | ActionState::Withdrawn
+        | ActionState::Cancelled
+        | ActionState::Abandoned => return None,
     };
-    Some(format!("{first}{later}"))
+    Some((nothing, format!("{first}{later}")))
 }
 
 /// The message that comes with a card about a duty. `what`: the goal of a new one, the differences of a
@@ -312,6 +290,26 @@ pub fn decided_elsewhere(device: &str, at: &str, state: &str, language: Language
         Language::En => format!("Decided on {device}, {at}: {state}."),
         Language::Zh => format!("已于 {at} 在 {device} 上决定：{state}。"),
     }
+}
+
+/// What a card asks about, and since when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// In which lane.
+    pub session: SessionId,
+    /// With which tool.
+    pub tool: String,
+    /// On which errand of that tool.
+    pub errand: String,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// Whether a card asks anew what an older one asked: the same errand in the same lane, later.
+pub fn takes_place(new: &Asked, old: &Asked) -> bool {
+    new.at > old.at
+        && new.session == old.session
+        && (&new.tool, &new.errand) == (&old.tool, &old.errand)
 }
 
 /// A newer card that took the place of the one that was tapped.

@@ -1,6 +1,7 @@
 //! Notices that the server itself writes: fact first, then time, then what can be done.
 
-use super::{Language, said};
+use super::Language;
+use super::said::named;
 
 /// Notices that the server itself writes; they contain no text of a model (USR-01).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,25 +88,24 @@ impl Notice<'_> {
     }
 
     fn chinese(&self) -> String {
-        let said = |english: &str| said(english, Language::Zh);
         match self {
             Notice::Poison { attempts, what } => {
                 format!("试了 {attempts} 次后放弃：{what}。其他事不受影响；要重试请再发一次。")
             }
             Notice::Budget { what } => {
-                format!("已停：本次预算用尽（{}）。进度已保存；发一条消息即可继续。", said(what))
+                format!("已停：本次预算用尽（{}）。进度已保存；发一条消息即可继续。", named(what))
             }
             Notice::MonthCap { what } => format!(
                 "暂缓：本月上限已用完（{}）。一切都保留着，下月继续。要现在继续，请提高上限：在页面的“更多”里，\
                  或用 adjutant set --cap-usd 数额。",
-                said(what)
+                named(what)
             ),
             Notice::Model { reason } => {
-                format!("无法询问模型：{}。一切都保留着，之后自行继续。", said(reason))
+                format!("无法询问模型：{}。一切都保留着，之后自行继续。", named(reason))
             }
             Notice::Source { name, reason } => format!(
                 "无法读取来源 {name}：“{}”。没有遗失，会继续尝试。见 adjutant source list。",
-                said(reason)
+                named(reason)
             ),
             Notice::Silent { name, since } => format!(
                 "{since} 起没有收到来自 {name} 的内容，超出你的预期。请看它是否还在发送，或用 adjutant source \
@@ -113,7 +113,7 @@ impl Notice<'_> {
             ),
             Notice::Connector { name, reason } => format!(
                 "连接器 {name} 出了故障：“{}”。我不会绕道而行；需要它的事会等到它恢复。",
-                said(reason)
+                named(reason)
             ),
             Notice::Held { since } => format!(
                 "{since} 起暂缓：在确认你的消息是否要求停止之前，对外什么都不做。请在“当前”里点一下，或用 \
@@ -129,7 +129,7 @@ impl Notice<'_> {
                 "外部消息改变了这项事务的依据：{lines}。它可以做的事不变。如有不对请告诉我。"
             ),
             Notice::Stuck { what, since } => {
-                format!("{since} 起无进展：{}。处理办法见 adjutant doctor。", said(what))
+                format!("{since} 起无进展：{}。处理办法见 adjutant doctor。", named(what))
             }
         }
     }

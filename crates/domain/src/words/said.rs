@@ -1,24 +1,34 @@
 //! Sentences that are on record, or made where nobody knows who will read them, in Chinese: reasons,
 //! refusals, problems. They are kept in English, since the model reads them too; what a person reads is
-//! put into their language here. A sentence that stands in no line of the table is shown as it is: the
+//! put into their language here. A sentence that stands in no line of the tables is shown as it is: the
 //! words of a vendor or of a person are theirs.
 
 use super::Language;
 
-/// One template in both languages. `{}` stands for words of others, or a number; `{+}` for a sentence
-/// of this table.
-pub type Template = (&'static str, &'static str);
+/// One template in both languages. `{}` stands for words of others, or a number; `{+}` for a part, or a sentence,
+/// of these tables.
+type Template = (&'static str, &'static str);
 
-/// A sentence of this program in the language of its reader.
+/// A sentence of this program in the language of its reader. What a person typed is never asked for here.
 pub fn said(english: &str, language: Language) -> String {
     match language {
         Language::En => english.to_owned(),
-        Language::Zh => chinese(english).unwrap_or_else(|| english.to_owned()),
+        Language::Zh => found(SENTENCES, english).unwrap_or_else(|| english.to_owned()),
     }
 }
 
-fn chinese(english: &str) -> Option<String> {
-    SAID.iter().find_map(|(template, wanted)| {
+/// What a notice names, in Chinese: a part of a sentence, or one.
+pub(super) fn named(english: &str) -> String {
+    inner(english).unwrap_or_else(|| english.to_owned())
+}
+
+/// What stands inside another sentence.
+fn inner(english: &str) -> Option<String> {
+    found(SENTENCES, english).or_else(|| found(PARTS, english))
+}
+
+fn found(table: &[Template], english: &str) -> Option<String> {
+    table.iter().find_map(|(template, wanted)| {
         let found = parts(template, english)?;
         Some(filled(wanted, &found))
     })
@@ -39,7 +49,7 @@ fn parts(template: &str, text: &str) -> Option<Vec<String>> {
         };
         let (part, more) = rest.split_at(end);
         rest = more.strip_prefix(after)?;
-        found.push(if kind == "+" { chinese(part)? } else { part.to_owned() });
+        found.push(if kind == "+" { inner(part)? } else { part.to_owned() });
     }
     rest.is_empty().then_some(found)
 }
@@ -55,11 +65,9 @@ fn filled(template: &str, found: &[String]) -> String {
     text
 }
 
-/// Every such sentence, the narrower before the wider.
-pub const SAID: &[Template] = &[
-    // The end of some of the others.
-    ("nobody has released it; the person decides on its card", "还没有人放行，请在卡片上决定"),
-    ("{+}; the person decides on its card", "{}，请在卡片上决定"),
+/// What stands inside a sentence, or is named by a notice, and never by itself: so short that a person's own
+/// words could be taken for it. The narrower before the wider.
+pub(super) const PARTS: &[Template] = &[
     // Where an action stands, inside other sentences.
     ("being looked at", "正在查看"),
     ("waiting for the person", "等你决定"),
@@ -88,6 +96,40 @@ pub const SAID: &[Template] = &[
     ("{} is more than the {} that the grant has left", "{} 超过授权剩余的 {}"),
     ("the grant does not name whoever receives it", "授权没有写明接收方"),
     ("the grant does not name {}", "授权里没有 {}"),
+    // What a notice names.
+    ("it does not answer just now", "暂时没有答复"),
+    (
+        "its server refuses the key. Set a valid key and restart",
+        "对方服务器拒绝密钥。请设置有效的密钥并重启",
+    ),
+    (
+        "the account there is used up. Add credit or raise its limit there",
+        "那里的账户额度用尽。请充值或提高限额",
+    ),
+    ("the conversation is longer than it can read", "对话超出它能读取的长度"),
+    ("it refuses this content", "它拒绝处理这些内容"),
+    ("it answers in a way that is not understood", "它的答复无法理解"),
+    ("{} of {} steps", "{} / {} 步"),
+    ("{} of {} tokens of context", "上下文 {} / {} 个 token"),
+    ("{} of {} tokens", "{} / {} 个 token"),
+    ("{} of US${}", "{} / US${}"),
+    ("a conversation cannot be worked on ({})", "一段对话无法继续处理（{}）"),
+    ("work item {}", "待处理事项（{}）"),
+    ("task version {}", "事务版本（{}）"),
+    ("action {}", "操作（{}）"),
+    ("run {}", "唤醒（{}）"),
+    ("message {}", "消息（{}）"),
+    ("proposal {}", "问题（{}）"),
+    ("schedule {}", "计划（{}）"),
+    ("duty {}", "事务（{}）"),
+    ("wait {}", "等待（{}）"),
+];
+
+/// Every whole sentence, the narrower before the wider.
+pub(super) const SENTENCES: &[Template] = &[
+    // The end of some of the others.
+    ("nobody has released it; the person decides on its card", "还没有人放行，请在卡片上决定"),
+    ("{+}; the person decides on its card", "{}，请在卡片上决定"),
     // Why a person is asked.
     ("No grant of yours covers it.", "没有你的授权覆盖它。"),
     ("No grant of yours covers it: {+}.", "没有你的授权覆盖它：{}。"),
@@ -157,6 +199,7 @@ pub const SAID: &[Template] = &[
     ),
     // What became of an action.
     ("the supervisor refused it", "主管已否决"),
+    ("the supervisor refused it: {}", "主管已否决：“{}”"),
     ("it was refused, and yet {} is there", "对方已拒绝，但 {} 确实存在"),
     ("a newer version of its duty is in force", "事务的新版本已生效"),
     ("its duty was stopped", "所属事务已停止"),
@@ -191,33 +234,6 @@ pub const SAID: &[Template] = &[
     ("its answer had more than {} bytes", "答复超过 {} 字节"),
     ("the moment until which it could be sent had passed", "已过了可以发出的时刻"),
     ("its connector is not set up any more", "它的连接器已不再设置"),
-    // What a notice names.
-    ("it does not answer just now", "暂时没有答复"),
-    (
-        "its server refuses the key. Set a valid key and restart",
-        "对方服务器拒绝密钥。请设置有效的密钥并重启",
-    ),
-    (
-        "the account there is used up. Add credit or raise its limit there",
-        "那里的账户额度用尽。请充值或提高限额",
-    ),
-    ("the conversation is longer than it can read", "对话超出它能读取的长度"),
-    ("it refuses this content", "它拒绝处理这些内容"),
-    ("it answers in a way that is not understood", "它的答复无法理解"),
-    ("{} of {} steps", "{} / {} 步"),
-    ("{} of {} tokens of context", "上下文 {} / {} 个 token"),
-    ("{} of {} tokens", "{} / {} 个 token"),
-    ("{} of US${}", "{} / US${}"),
-    ("a conversation cannot be worked on ({})", "一段对话无法继续处理（{}）"),
-    ("work item {}", "待处理事项（{}）"),
-    ("task version {}", "事务版本（{}）"),
-    ("action {}", "操作（{}）"),
-    ("run {}", "唤醒（{}）"),
-    ("message {}", "消息（{}）"),
-    ("proposal {}", "问题（{}）"),
-    ("schedule {}", "计划（{}）"),
-    ("duty {}", "事务（{}）"),
-    ("wait {}", "等待（{}）"),
     // Decisions that could not be taken.
     (
         "This is not what was shown to you. Open the card again and decide on what it says now.",

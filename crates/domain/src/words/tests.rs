@@ -1,3 +1,4 @@
+use super::said::{PARTS, SENTENCES, named};
 use super::*;
 use crate::effect::{Limit, Refusal};
 use crate::state::{ActionState, ApprovalState, AttemptState, DutyState, ProposalState};
@@ -172,16 +173,17 @@ fn every_state_has_whole_words_in_both_languages_and_claims_no_more_than_it_is()
             let can_say = matches!(facts.state, ActionState::Accepted | ActionState::Blocked);
             let of = ActionFacts { said_by_user: facts.said_by_user && can_say, ..facts };
             assert_eq!(claims(of, language), None, "{facts:?}");
-            let (until, at) = (Some("2027-03-01 08:00".to_owned()), Some("08:00".to_owned()));
-            for (until, at) in [(until, at), (None, None)] {
-                let nothing = action_if_nothing(facts.state, facts.escalated, until, at, language);
-                nothing.iter().for_each(|text| check(text, language));
+            let ActionFacts { state, escalated, .. } = facts;
+            let times = [(Some("2027-03-01 08:00"), Some("08:00"), 5), (None, None, 0)];
+            for (until, not_before, seconds) in times {
+                let of = Standing { state, escalated, until, not_before, seconds };
+                if let Some((nothing, after)) = action_card(of, language) {
+                    [nothing, after].iter().for_each(|text| check(text, language));
+                }
             }
-            for seconds in [0, 5] {
-                let after = action_afterwards(facts.state, facts.escalated, seconds, language);
-                after.iter().for_each(|text| check(text, language));
+            if language == Language::Zh {
+                check(&named(action_state(facts.state)), language);
             }
-            check(&said(action_state(facts.state), language), language);
         }
         for word in ApprovalState::MACHINE.states {
             check(approval_line(ApprovalState::parse(word).unwrap(), language), language);
@@ -303,23 +305,35 @@ fn every_refusal_is_whole_in_chinese_by_itself_and_as_why_a_person_is_asked() {
 
 #[test]
 fn each_template_has_as_many_places_in_both_languages_and_is_reached() {
-    for (english, chinese) in SAID {
+    let whole: fn(&str) -> String = |english| said(english, Language::Zh);
+    let part: fn(&str) -> String = named;
+    let all = SENTENCES.iter().map(|template| (template, whole));
+    for ((english, chinese), read) in all.chain(PARTS.iter().map(|template| (template, part))) {
         let places = english.matches("{}").count() + english.matches("{+}").count();
         assert_eq!(places, chinese.matches("{}").count(), "{english}");
         assert_eq!(english.matches('{').count(), places, "{english}");
         // An earlier, wider line would take its sentences.
         let filled = english.replace("{+}", "in force").replace("{}", "x");
-        let of = said("in force", Language::Zh);
+        let of = named("in force");
         let mut wanted = (*chinese).to_owned();
         for place in english.split('{').skip(1) {
             let part = if place.starts_with('+') { of.as_str() } else { "x" };
             wanted = wanted.replacen("{}", part, 1);
         }
-        assert_eq!(said(&filled, Language::Zh), wanted, "{english}");
+        assert_eq!(read(&filled), wanted, "{english}");
         assert!(is_whole(&wanted.replace("cron", ""), Language::Zh), "{wanted}");
     }
     // What is nobody's sentence here stays as it is.
     assert_eq!(said("Card declined", Language::Zh), "Card declined");
+}
+
+#[test]
+fn a_persons_own_words_are_no_part_of_ours() {
+    let own = ["wait for my husband to look", "I told you three times", "run it by my boss"];
+    assert_eq!(own.map(|words| said(words, Language::Zh)), own);
+    let refused =
+        own.map(|words| said(&format!("the supervisor refused it: {words}"), Language::Zh));
+    assert_eq!(refused, own.map(|words| format!("主管已否决：“{words}”")));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use store::approval::{self, Approval, Tap};
 use store::attempt::{self, Said};
 use store::device::Device;
 use store::owner::PrincipalKind;
-use store::{OwnerTx, Result, StoreError};
+use store::{OwnerTx, Result, StoreError, Tx};
 
 use super::Changed;
 use crate::effect::{drop_action, settled, template};
@@ -105,9 +105,9 @@ fn open(
     device: &Device,
     id: ActionId,
 ) -> Result<std::result::Result<(Action, Approval), Changed>> {
+    let (kind, now) = (device.kind, tx.now());
+    concerns(tx, kind, id)?;
     let action = own(tx, id)?;
-    let now = tx.now();
-    let kind = store::owner::kind(tx, device.principal)?;
     let unsent = matches!(action.state, ActionState::AwaitingApproval | ActionState::Authorized);
     let request = match (kind, action.approval) {
         (PrincipalKind::Supervisor, _) => approval::besides(tx, id)?,
@@ -127,6 +127,16 @@ fn open(
         "This can no longer be decided: it is {}.",
         words::action_state(action.state)
     ))))
+}
+
+/// An action that never asked for a supervisor's approval is not there for them.
+pub fn concerns(tx: &mut Tx<'_>, kind: PrincipalKind, id: ActionId) -> Result<()> {
+    match kind {
+        PrincipalKind::Supervisor if approval::besides(tx, id)?.is_none() => {
+            Err(StoreError::Missing("action"))
+        }
+        PrincipalKind::Supervisor | PrincipalKind::User | PrincipalKind::Policy => Ok(()),
+    }
 }
 
 /// An action of this owner.

@@ -12,7 +12,7 @@ use super::Changed;
 use crate::Context;
 
 /// What a device that is not the supervisor's is told.
-const NOT_YOURS: &str = "Only a device of the supervisor writes rules. Ask them; on the machine where the server \
+pub const RULES: &str = "Only a device of the supervisor writes rules. Ask them; on the machine where the server \
      runs, \"adjutant pair --supervisor\" makes a code for such a device.";
 
 /// The supervisor lays a rule. It holds from this commit on, for what waits and for what was admitted too.
@@ -22,13 +22,10 @@ pub fn add_rule(
     tx: &mut OwnerTx<'_, '_>,
     device: &Device,
     terms: &Terms,
-) -> Result<std::result::Result<Rule, String>> {
+) -> Result<std::result::Result<Rule, Changed>> {
     let owner = tx.owner();
-    if store::owner::kind(tx, device.principal)? != PrincipalKind::Supervisor {
-        return Ok(Err(NOT_YOURS.into()));
-    }
-    if let Err(error) = terms.check() {
-        return Ok(Err(format!("This names no tool: {error}.")));
+    if device.kind != PrincipalKind::Supervisor {
+        return Ok(Err(Changed::NotYours(RULES)));
     }
     let mut standing = store::rule::active(tx, owner)?;
     if let Some(at) = standing.iter().position(|rule| rule.terms() == *terms) {
@@ -37,7 +34,7 @@ pub fn add_rule(
     if standing.len() >= RULES_MAX {
         let most =
             format!("There are {RULES_MAX} rules in force, the most there can be. End one first.");
-        return Ok(Err(most));
+        return Ok(Err(Changed::Conflict(most)));
     }
     let rule = Rule {
         id: cx.id(),
@@ -61,8 +58,8 @@ pub fn add_rule(
 /// The supervisor ends a rule. Ended twice is ended.
 pub fn end_rule(tx: &mut OwnerTx<'_, '_>, device: &Device, id: RuleId) -> Result<Changed> {
     let owner = tx.owner();
-    if store::owner::kind(tx, device.principal)? != PrincipalKind::Supervisor {
-        return Ok(Changed::Conflict(NOT_YOURS.into()));
+    if device.kind != PrincipalKind::Supervisor {
+        return Ok(Changed::NotYours(RULES));
     }
     store::rule::get(tx, owner, id)?;
     if store::rule::end(tx, id, device.principal)? {

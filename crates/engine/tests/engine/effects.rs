@@ -226,6 +226,7 @@ impl Room {
 pub fn conflict(changed: Changed) -> String {
     match changed {
         Changed::Conflict(why) => why,
+        Changed::NotYours(whose) => panic!("{whose}"),
         Changed::Done => panic!("it was done"),
     }
 }

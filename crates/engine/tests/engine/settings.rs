@@ -176,8 +176,8 @@ fn what_is_set_is_audited_and_a_revoked_device_stays_in_the_list() {
     assert_eq!(set(&talk, name), Changed::Done);
     let device = talk.device.clone();
     let revoked = now(talk.cx.write(talk.device.owner, move |cx, tx| {
-        control::offer_code(cx, tx, &device, store::owner::PrincipalKind::User)?;
-        control::revoke(tx, &device, device.id)?;
+        control::offer_code(cx, tx, &device, store::owner::PrincipalKind::User)?.unwrap();
+        control::revoke(tx, &device, device.id)?.unwrap();
         control::revoke(tx, &device, device.id)
     }))
     .unwrap()

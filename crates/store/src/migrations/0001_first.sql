@@ -37,6 +37,8 @@ CREATE TABLE device (
   id UUID PRIMARY KEY,
   owner UUID NOT NULL,
   principal UUID NOT NULL,
+  -- Of that principal.
+  kind TEXT NOT NULL CHECK (kind IN ('user', 'supervisor')),
   source UUID NOT NULL,
   name TEXT NOT NULL,
   token_digest BYTEA NOT NULL UNIQUE,

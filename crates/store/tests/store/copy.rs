@@ -19,6 +19,7 @@ fn filled(h: &Harness) -> (base::ActionId, Digest) {
         id: h.id::<DeviceId>(),
         owner: h.owner,
         principal: h.user,
+        kind: store::owner::PrincipalKind::User,
         source: h.device,
         name: "phone".into(),
         token_digest: token,

@@ -518,3 +518,22 @@ fn a_rule_is_written_once_counts_while_it_is_in_force_and_ends_once() {
         assert_eq!(verbs(&h, "rule"), ["rule", "rule", "end"]);
     });
 }
+
+#[test]
+fn a_rule_in_force_is_not_hidden_by_newer_ones_that_ended() {
+    everywhere(|h| {
+        let (stands, owner, user) = (crate::world::rule(&h), h.owner, h.user);
+        h.clock.advance_ms(1);
+        let newer = crate::world::rule(&h);
+        let (a, b) = (stands.clone(), newer.clone());
+        h.write(move |tx| {
+            store::rule::insert(tx, &a)?;
+            store::rule::insert(tx, &b)?;
+            store::rule::end(tx, b.id, user)
+        })
+        .unwrap();
+        let all = |limit| h.read(move |tx| store::rule::all(tx, owner, limit)).unwrap();
+        assert_eq!(all(1), std::slice::from_ref(&stands));
+        assert_eq!(all(9).iter().map(|rule| rule.id).collect::<Vec<_>>(), [stands.id, newer.id]);
+    });
+}

@@ -251,6 +251,7 @@ fn a_device_is_found_by_its_token_and_a_code_pairs_once() {
             id: h.id::<DeviceId>(),
             owner: h.owner,
             principal: h.user,
+            kind: store::owner::PrincipalKind::User,
             source: h.device,
             name: "phone".into(),
             token_digest: Digest::of(b"token"),

@@ -44,13 +44,48 @@ export function makeActions(at, t) {
     created_at: at(0.9),
     moved_at: at(0.9),
     approvals: [],
+    asked: ["user"],
     attempts: [],
     seq: 100,
     ...more,
   });
+  const said = {
+    granted: t("Released", "已放行"),
+    consumed: t("Released and used", "已放行并使用"),
+    requested: t("Asked", "已提出"),
+  };
+  const approval = (of, state, device_name) => ({
+    id: randomUUID(),
+    state,
+    words: said[state],
+    of,
+    by: state === "requested" ? null : of,
+    device: null,
+    device_name,
+    reason: null,
+    template: "action-2 en",
+    until_at: at(9),
+    moved_at: at(0.9),
+  });
   return new Map(
     [
       action({}),
+      action({
+        state: "authorized",
+        words: t("Released, not sent yet", "已放行，尚未发出"),
+        reason: t("the supervisor has not approved it; they decide on their own device", "主管尚未批准，主管在自己的设备上决定"),
+        if_nothing: t("It is sent as soon as nothing holds it back.", "一旦没有阻碍就会发出。"),
+        asked: ["supervisor"],
+        approvals: [approval("user", "granted", "Firefox"), approval("supervisor", "requested", null)],
+      }),
+      action({
+        state: "effective",
+        words: t("In force · verified", "已生效 · 已核实"),
+        reason: null,
+        receipt: "C-7",
+        asked: [],
+        approvals: [approval("user", "consumed", "Firefox"), approval("supervisor", "consumed", "boss")],
+      }),
       action({
         state: "unknown",
         words: t("Still unknown · it may or may not have happened", "仍无法确认 · 可能发生了，也可能没有"),

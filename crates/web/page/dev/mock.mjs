@@ -30,9 +30,11 @@ const device = (name, hours, mine, revoked = null) => ({
   created_at: at(hours),
   revoked_at: revoked,
   this: mine,
+  of: name === "boss" ? "supervisor" : "user",
 });
 const devices = [
   device("command line", -90, false),
+  device("boss", -80, false),
   device("Firefox · Linux", -89, true),
   device(t("Lost phone", "丢失的手机"), -60, false, at(-5)),
 ];
@@ -474,6 +476,7 @@ const routes = [
       200,
       {
         owner: randomUUID(),
+        of: "user",
         name: "Mo",
         zone: "Asia/Hong_Kong",
         language: zh ? "zh" : "en",

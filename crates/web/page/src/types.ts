@@ -1,8 +1,8 @@
 // The records of the HTTP contract (openapi.json), as the page reads them.
 
-/** RFC 3339 time. */
 import type { Lang } from "./clock.js";
 
+/** RFC 3339 time. */
 export type Time = string;
 
 export type UserState = "received" | "delivered" | "read" | "handled" | "failed";
@@ -75,7 +75,10 @@ export interface Approval {
   id: string;
   state: ApprovalState;
   words: string;
-  by: "user" | "policy" | null;
+  /** Whose it is; a supervisor's stands besides one of the others. */
+  of: "user" | "policy" | "supervisor";
+  /** The same once they decided. */
+  by: "user" | "policy" | "supervisor" | null;
   device: string | null;
   device_name: string | null;
   reason: string | null;
@@ -123,6 +126,8 @@ export interface Action {
   created_at: Time;
   moved_at: Time;
   approvals: Approval[];
+  /** Whose word is still asked for. */
+  asked: ("user" | "supervisor")[];
   attempts?: Attempt[];
   seq: number;
 }
@@ -359,6 +364,7 @@ export interface Month {
 }
 export interface Me {
   owner: string;
+  of: "user" | "supervisor";
   name: string;
   zone: string;
   /** In which language the server speaks, and this page with it. */
@@ -373,6 +379,7 @@ export interface Me {
 export interface Device {
   id: string;
   name: string;
+  of: "user" | "supervisor";
   created_at: Time;
   revoked_at: Time | null;
   this: boolean;

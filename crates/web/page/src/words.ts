@@ -78,7 +78,6 @@ const en = {
     dropped: "Not delivered: no longer applied",
   } satisfies Record<AgentState, string>,
   late: "Later than planned",
-  aboutDuty: "About a duty",
 
   groups: {
     needs: "Needs you",
@@ -387,7 +386,6 @@ const zh: Words = {
     dropped: "未送达：已不适用",
   },
   late: "晚于计划",
-  aboutDuty: "关于一项事务",
 
   groups: {
     needs: "等你决定",

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import * as box from "../src/outbox.js";
 import { asks, cardEntries, groupOf, isMoving, looseActions, urgentFirst } from "../src/sync.js";
-import type { Action, ActionState, Duty, Entry, Proposal } from "../src/types.js";
+import type { Action, ActionState, Approval, Duty, Entry, Proposal } from "../src/types.js";
+import { approvedBy, lastDecisions } from "../src/words-cards.js";
 import { actionNamed, actionTone, wholeAmounts, WORDS } from "../src/words.js";
 
 const action = (id: string, more: Partial<Action> = {}): Action => ({
@@ -34,6 +35,7 @@ const action = (id: string, more: Partial<Action> = {}): Action => ({
   created_at: id,
   moved_at: id,
   approvals: [],
+  asked: ["user"],
   seq: 1,
   ...more,
 });
@@ -59,6 +61,38 @@ test("a title and a button name the effect with its price or its receiver", () =
       "hotel.book",
       "HKD\u00a01\u00a0200\u00a0600.00 is more than JPY\u00a0900 of 3",
     ],
+  );
+});
+
+const approval = (id: string, of: Approval["of"], by: Approval["by"], device: string | null) =>
+  ({ id, of, by, device_name: device }) as Approval;
+
+test("a supervisor's release is not the person's, and stands beside it", () => {
+  const all = [
+    approval("a", "user", "user", "phone"),
+    approval("b", "supervisor", "supervisor", "boss's phone"),
+    approval("c", "policy", "policy", null),
+    approval("d", "user", "user", null),
+    approval("e", "supervisor", null, null),
+    approval("f", "user", null, null),
+  ];
+  assert.deepEqual(
+    [WORDS.en, WORDS.zh].map((words) => all.map((one) => approvedBy(one, words))),
+    [
+      [
+        "by you on phone",
+        "by your supervisor",
+        "inside a grant of yours",
+        "by you",
+        "your supervisor",
+        "",
+      ],
+      ["由你在 phone 上", "由你的主管", "在你的授权之内", "由你", "你的主管", ""],
+    ],
+  );
+  assert.deepEqual(
+    [all, all.slice(0, 1), []].map((some) => lastDecisions(some).map((one) => one.id)),
+    [["d", "b"], ["a"], []],
   );
 });
 

@@ -125,6 +125,7 @@ test("a device that came after the code was made is the one that used it", () =>
   const device = (id: string, revoked_at: string | null = null): Device => ({
     id,
     name: id,
+    of: "user",
     created_at: "",
     revoked_at,
     this: false,

@@ -14,7 +14,7 @@ use store::attempt::Attempt;
 use store::owner::{Owner, PrincipalKind};
 use store::{Result, StoreError, Tx};
 
-use super::{ERASED, corrupt};
+use super::{ERASED, Reader, corrupt};
 use crate::idempotent::Answer;
 
 /// Whose actions, under which bounds, and when they are looked at.
@@ -37,22 +37,65 @@ pub(crate) fn whole(tx: &mut Tx<'_>, seen: &Seen<'_>, id: ActionId) -> Result<An
     Ok(answer)
 }
 
-/// What a supervisor sees of an action: what it is and costs, who is asked, and where it stands. The rest is
-/// the owner's own.
-pub(crate) fn for_supervisor(mut shown: Value) -> Value {
-    for name in ["duty", "task_version", "title", "reason", "receipt", "if_nothing", "afterwards"] {
-        shown[name] = Value::Null;
-    }
-    if shown.get("attempts").is_some() {
-        shown["attempts"] = json!([]);
-    }
+/// What a supervisor reads of an action: what it is and costs, who is asked, and where it stands.
+const SUPERVISORS: [&str; 17] = [
+    "id",
+    "tool",
+    "effect",
+    "state",
+    "words",
+    "what",
+    "card",
+    "amount",
+    "recipients",
+    "digest",
+    "expires_at",
+    "undo_ms",
+    "created_at",
+    "moved_at",
+    "approvals",
+    "asked",
+    "seq",
+];
+/// An action whose release is asked for.
+const WAITS: ActionFacts =
+    ActionFacts { state: ActionState::AwaitingApproval, escalated: false, said_by_user: false };
+/// What they read of a release that is not theirs.
+const OF_OTHERS: [&str; 8] =
+    ["id", "state", "of", "words", "by", "template", "until_at", "moved_at"];
+
+/// The action for a supervisor: where it stands and until when is told by their own request; all that is not
+/// named above is the owner's own.
+fn for_supervisor(mut shown: Value, language: Language) -> Value {
+    let theirs = json!(PrincipalKind::Supervisor);
+    let asked = shown["asked"].as_array().is_some_and(|asked| asked.contains(&theirs));
     for approval in shown["approvals"].as_array_mut().into_iter().flatten() {
-        if approval["of"] != json!(PrincipalKind::Supervisor) {
-            (approval["device"], approval["device_name"]) = (Value::Null, Value::Null);
-            approval["reason"] = Value::Null;
+        if approval["of"] != theirs {
+            keep(approval, &OF_OTHERS);
         }
     }
+    let mut approvals = shown["approvals"].as_array().into_iter().flatten();
+    let own = approvals.rfind(|approval| approval["of"] == theirs).cloned().unwrap_or_default();
+    shown["words"] = match asked {
+        true => json!(words::action_line(WAITS, language)),
+        false => own["words"].clone(),
+    };
+    shown["expires_at"] = own["until_at"].clone();
+    keep(&mut shown, &SUPERVISORS);
     shown
+}
+
+/// Blanks every field but these.
+fn keep(shown: &mut Value, kept: &[&str]) {
+    for (name, value) in shown.as_object_mut().into_iter().flatten() {
+        if !kept.contains(&name.as_str()) {
+            *value = match value {
+                Value::Array(_) => json!([]),
+                Value::Bool(_) => json!(false),
+                Value::Null | Value::Number(_) | Value::String(_) | Value::Object(_) => Value::Null,
+            };
+        }
+    }
 }
 
 /// An action without what was sent for it.
@@ -115,10 +158,15 @@ pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result
     let zone = zone(&seen.owner.zone).map_err(|e| corrupt("the owner's zone", e))?;
     let at = |at: Option<Timestamp>| at.map(|at| words::at(language, &zone, at));
     let (until, leaves) = (at(until), at(action.not_before));
-    let (escalated, seconds) = (facts.escalated, undo_ms.div_ceil(1_000));
-    frame["if_nothing"] =
-        json!(words::action_if_nothing(state, escalated, until, leaves, language));
-    frame["afterwards"] = json!(words::action_afterwards(state, escalated, seconds, language));
+    let of = words::Standing {
+        state,
+        escalated: facts.escalated,
+        until: until.as_deref(),
+        not_before: leaves.as_deref(),
+        seconds: undo_ms.div_ceil(1_000),
+    };
+    let (nothing, afterwards) = words::action_card(of, language).unzip();
+    (frame["if_nothing"], frame["afterwards"]) = (json!(nothing), json!(afterwards));
     Ok(Answer { action: Some(action.id), ..Answer::plain(frame) })
 }
 
@@ -159,15 +207,27 @@ fn undo_ms(limits: &Limits, effect: Effect) -> u64 {
 }
 
 /// Puts words into a frame: of the frozen content, of the outside, and of whoever decided. What an answer
-/// was kept of is shown as it was then; a reason is shown while it is of that state.
+/// was kept of is shown as it was then; a reason is shown while it is of that state. What is not for this
+/// reader goes at the end, here and nowhere else.
 pub(super) fn with_words(
     tx: &mut Tx<'_>,
     mut frame: Value,
     id: ActionId,
-    language: Language,
+    reader: Reader,
 ) -> Result<Value> {
-    let said = |english: String| words::said(&english, language);
+    let language = reader.language;
     let action = store::action::get(tx, id)?;
+    let known = store::approval::of_action(tx, id)?;
+    // What a person typed is theirs, and is never taken for a sentence of this program.
+    let typed: Vec<&str> = known
+        .iter()
+        .filter(|approval| approval.device.is_some())
+        .filter_map(|approval| approval.reason.as_deref())
+        .collect();
+    let said = |english: String| match typed.contains(&english.as_str()) {
+        true => english,
+        false => words::said(&english, language),
+    };
     let title = match action.duty {
         Some(duty) => Some(engine::trace::title(tx, action.owner, duty)?),
         None => None,
@@ -186,11 +246,18 @@ pub(super) fn with_words(
         ("reason".to_owned(), json!(action.reason.filter(|_| same).map(said))),
         ("receipt".to_owned(), json!(action.receipt)),
     ]);
-    approvals(tx, &mut frame, (action.owner, id), language)?;
+    for shown in frame["approvals"].as_array_mut().into_iter().flatten() {
+        let open = shown["state"] == json!(ApprovalState::Requested);
+        let of = known.iter().find(|approval| !open && shown["id"] == json!(approval.id));
+        shown["reason"] = json!(of.and_then(|approval| approval.reason.clone()).map(said));
+        let device = of.and_then(|approval| approval.device);
+        let device = device.map(|device| store::device::get(tx, action.owner, device));
+        shown["device_name"] = json!(device.transpose()?.map(|device| device.name));
+    }
     if frame.get("attempts").is_some() {
-        let known = store::attempt::of_action(tx, id)?;
+        let sent = store::attempt::of_action(tx, id)?;
         for shown in frame["attempts"].as_array_mut().into_iter().flatten() {
-            let of = known.iter().find(|attempt| shown["n"] == json!(attempt.n));
+            let of = sent.iter().find(|attempt| shown["n"] == json!(attempt.n));
             shown["reason"] = json!(of.and_then(|attempt| attempt.reason.clone()).map(said));
             shown["receipt"] = json!(of.and_then(|attempt| attempt.receipt.as_ref()));
         }
@@ -198,29 +265,10 @@ pub(super) fn with_words(
     if let Some(object) = frame.as_object_mut() {
         object.extend(texts);
     }
-    Ok(frame)
-}
-
-/// Puts into each approval why it was given or not, and the name of the device.
-fn approvals(
-    tx: &mut Tx<'_>,
-    frame: &mut Value,
-    (owner, id): (base::OwnerId, ActionId),
-    language: Language,
-) -> Result<()> {
-    let known = store::approval::of_action(tx, id)?;
-    for shown in frame["approvals"].as_array_mut().into_iter().flatten() {
-        let of = known.iter().find(|approval| shown["id"] == json!(approval.id));
-        let is_open = shown["state"] == json!(ApprovalState::Requested);
-        let reason = of.filter(|_| !is_open).and_then(|approval| approval.reason.clone());
-        let device = match of.filter(|_| !is_open).and_then(|approval| approval.device) {
-            Some(device) => Some(store::device::get(tx, owner, device)?.name),
-            None => None,
-        };
-        shown["reason"] = json!(reason.map(|reason| words::said(&reason, language)));
-        shown["device_name"] = json!(device);
-    }
-    Ok(())
+    Ok(match reader.kind {
+        PrincipalKind::Supervisor => for_supervisor(frame, language),
+        PrincipalKind::User | PrincipalKind::Policy => frame,
+    })
 }
 
 /// The frozen content; `None` once it was erased.

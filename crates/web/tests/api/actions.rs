@@ -39,7 +39,7 @@ impl Room {
             amount: Some("quote.total".into()),
             currency: Some("quote.currency".into()),
             recipients: Vec::new(),
-            once_per: Vec::new(),
+            once_per: vec!["guest".into()],
             card: vec!["quote.hotel".into(), "guest".into()],
             operation: Some("client_ref".into()),
             undo: None,
@@ -121,7 +121,7 @@ impl Room {
         whole
     }
 
-    fn tap(&self, action: &Value, how: &str, more: Value) -> Reply {
+    pub fn tap(&self, action: &Value, how: &str, more: Value) -> Reply {
         let mut body = json!({"id": self.server.id()});
         for (key, value) in more.as_object().into_iter().flatten() {
             body[key] = value.clone();
@@ -130,12 +130,12 @@ impl Room {
         self.server.post(&self.device.token, &path, &body)
     }
 
-    fn approve(&self, action: &Value) -> Reply {
+    pub fn approve(&self, action: &Value) -> Reply {
         self.tap(action, "approve", json!({"digest": action["digest"]}))
     }
 }
 
-fn text(value: &Value) -> &str {
+pub fn text(value: &Value) -> &str {
     value.as_str().expect("a text")
 }
 
@@ -312,6 +312,44 @@ fn a_tap_on_a_card_that_a_newer_one_replaced_gets_what_changed_in_both_languages
     assert_eq!(counted, [2, 0, 1, 1, 1].map(|count| json!(count)), "refused, and asked otherwise");
     // Nothing was released by any of it.
     assert_eq!(room.list()["actions"][0]["state"], "awaiting_approval");
+}
+
+#[test]
+fn a_card_of_another_errand_takes_nobodys_place() {
+    let (room, first) = Room::asked();
+    room.tap(&first, "deny", json!({}));
+    room.server.clock.advance_ms(1);
+    room.say("and for Bob");
+    room.after_ms(0);
+    let wanted = "This can no longer be decided: it is refused by the person. Decided on phone, \
+                  Monday 2026-11-30 09:00: Refused.";
+    let late = room.approve(&first);
+    assert_eq!(detail(&late), wanted);
+    let stale = &late.json()["stale"];
+    assert_eq!((&stale["changes"], &stale["card"]["id"]), (&json!([]), &first["id"]));
+    let other = &room.list()["actions"][0];
+    assert_eq!(
+        (&other["state"], &other["card"][1]["value"]),
+        (&json!("awaiting_approval"), &json!("Bob"))
+    );
+    let counted = room.server.get(&room.device.token, "/v1/decisions").json()["classes"][0].clone();
+    assert_eq!([&counted["refused"], &counted["edited"]], [&json!(1), &json!(0)]);
+}
+
+#[test]
+fn what_a_person_types_is_shown_as_they_typed_it() {
+    for own in [
+        "wait for my husband to look",
+        "I told you three times",
+        "run it by my boss",
+        "nobody decided in time",
+    ] {
+        let (room, action) = Room::asked();
+        let set = json!({"id": room.server.id(), "language": "zh"});
+        assert_eq!(room.server.post(&room.device.token, "/v1/owner", &set).status, 200);
+        let denied = room.tap(&action, "deny", json!({"reason": own})).json();
+        assert_eq!([&denied["reason"], &denied["approvals"][0]["reason"]], [own, own]);
+    }
 }
 
 #[test]

@@ -158,6 +158,22 @@ fn a_yes_to_another_card_is_told_what_differs_in_the_language_that_is_set() {
 }
 
 #[test]
+fn two_new_duties_of_one_conversation_are_two() {
+    let server = Server::start();
+    let device = server.device("phone");
+    let first = server.new_duty();
+    server.clock.advance_ms(1);
+    let second = server.new_duty();
+    assert_eq!(decide(&server, &device, first, "decline", "").0, 200);
+    let (status, problem) = decide(&server, &device, first, "decline", "");
+    let wanted = "You have declined this already. Nothing was changed. Decided on phone, Monday \
+                  2026-11-30 09:00: You said no · nothing started.";
+    assert_eq!((status, &problem["detail"]), (409, &json!(wanted)));
+    assert_eq!(problem["stale"]["card"]["id"], json!(first));
+    assert_eq!(proposal(&server, &device, second)["state"], "open");
+}
+
+#[test]
 fn a_card_whose_time_is_over_says_so_before_any_timer_does() {
     let server = Server::start();
     let device = server.device("phone");

@@ -132,6 +132,125 @@ fn the_supervisor_decides_on_what_names_them_and_sees_only_that() {
     assert_eq!(by(1), [&json!("supervisor"), &json!("consumed")]);
 }
 
+/// What a supervisor reads of an action that the owner reads so.
+fn masked(owners: &Value, words: &str) -> Value {
+    let kept = "id tool effect state what card amount recipients digest created_at moved_at asked seq undo_ms";
+    let own = owners["approvals"].as_array().and_then(|all| all.last()).expect("theirs").clone();
+    let mut seen = json!({"words": words, "expires_at": own["until_at"], "approvals": [],
+        "contradicted": false, "attempts": []});
+    for (name, value) in owners.as_object().expect("an action") {
+        if kept.split(' ').any(|kept| kept == name) {
+            seen[name] = value.clone();
+        } else if seen.get(name).is_none() {
+            seen[name] = Value::Null;
+        }
+    }
+    let others = owners["approvals"].as_array().into_iter().flatten();
+    let shown = others.map(|one| {
+        let mut one = one.clone();
+        if one["of"] != "supervisor" {
+            for name in ["device", "device_name", "reason"] {
+                one[name] = Value::Null;
+            }
+        }
+        one
+    });
+    seen["approvals"] = shown.collect();
+    seen
+}
+
+#[test]
+fn a_late_tap_of_the_supervisor_shows_no_more_than_their_list() {
+    let room = Room::honest();
+    let (server, boss) = (&room.server, supervisor(&room.server));
+    assert_eq!(add(server, &boss, json!({"tool": "*", "demand": "supervisor"})).status, 200);
+    room.say("book the room");
+    room.after_ms(0);
+    let action = room.only();
+    let path = format!("/v1/actions/{}", action["id"].as_str().expect("an id"));
+    let tap = |by: &Paired, id: &str, digest: Value| {
+        let body = json!({"id": id, "digest": digest});
+        server.post(&by.token, &format!("{path}/approve"), &body)
+    };
+    assert_eq!(server.get(&boss.token, &path).json(), masked(&action, "Waiting for your decision"));
+    // The digest of another card of the owner's is answered with nothing of that card.
+    let wrong = tap(&boss, &server.id(), json!("0".repeat(64))).json();
+    let card = masked(&room.only(), "Waiting for your decision");
+    assert_eq!(wrong["stale"], json!({"changes": [], "card": card}));
+
+    let (once, digest) = (server.id(), &action["digest"]);
+    let first = tap(&boss, &once, digest.clone()).json();
+    assert_eq!(first, masked(&room.only(), "Released"));
+    assert_eq!(tap(&room.device, &server.id(), digest.clone()).status, 200);
+    let late = tap(&boss, &server.id(), digest.clone());
+    assert_eq!(detail(&late, 409), "This can no longer be decided: it is released, not sent yet.");
+    let card = masked(&room.only(), "Released");
+    assert_eq!(late.json()["stale"], json!({"changes": [], "card": card}));
+    assert_eq!(tap(&boss, &once, digest.clone()).json(), first, "a repeat reads as the first");
+    let listed = server.get(&boss.token, "/v1/actions").json()["actions"][0].clone();
+    let mut line = masked(&room.only(), "Released");
+    line.as_object_mut().expect("an action").remove("attempts");
+    assert_eq!(listed, line);
+}
+
+#[test]
+fn a_late_tap_of_the_owner_is_told_of_their_own_decision_and_not_of_the_supervisors() {
+    let room = Room::honest();
+    let (server, boss) = (&room.server, supervisor(&room.server));
+    for demand in ["supervisor", "person"] {
+        assert_eq!(add(server, &boss, json!({"tool": "*", "demand": demand})).status, 200);
+    }
+    room.say("book the room");
+    room.after_ms(0);
+    let action = room.only();
+    assert_eq!(room.approve(&action).status, 200);
+    let path = format!("/v1/actions/{}/approve", action["id"].as_str().expect("an id"));
+    let body = json!({"id": server.id(), "digest": action["digest"]});
+    assert_eq!(server.post(&boss.token, &path, &body).status, 200);
+    let wanted = "This can no longer be decided: it is released, not sent yet. Decided on phone, \
+                  Monday 2026-11-30 09:00: Released.";
+    assert_eq!(detail(&room.approve(&action), 409), wanted);
+}
+
+#[test]
+fn what_the_supervisor_types_is_quoted_and_not_translated() {
+    let room = Room::honest();
+    let (server, boss) = (&room.server, supervisor(&room.server));
+    assert_eq!(add(server, &boss, json!({"tool": "*", "demand": "supervisor"})).status, 200);
+    let set = json!({"id": server.id(), "language": "zh"});
+    assert_eq!(server.post(&room.device.token, "/v1/owner", &set).status, 200);
+    room.say("book the room");
+    room.after_ms(0);
+    let path = format!("/v1/actions/{}/deny", room.only()["id"].as_str().expect("an id"));
+    let body = json!({"id": server.id(), "reason": "run it by my boss"});
+    assert_eq!(server.post(&boss.token, &path, &body).status, 200);
+    let denied = room.only();
+    let reasons = [&denied["reason"], &denied["approvals"][1]["reason"]];
+    assert_eq!(reasons, ["主管已否决：“run it by my boss”", "run it by my boss"]);
+}
+
+#[test]
+fn a_supervisors_pairing_says_no_language_of_the_owners() {
+    let server = Server::start();
+    let phone = server.device("phone");
+    let operator = server.write(|cx, tx| setup::add_operator(cx, tx, "command line"));
+    let pair = |token: &str, supervisor: bool, accepted: &str| {
+        let code = server.post(token, "/v1/codes", &json!({"supervisor": supervisor})).json();
+        let ask = Ask::post("/v1/pair", &json!({"code": code["code"], "name": "one more"}));
+        assert_eq!(server.ask(&ask.header("accept-language", accepted)).status, 201);
+        let me = server.get(&phone.token, "/v1/me").json();
+        let all = server.write(|_, tx| {
+            let owner = tx.owner();
+            store::change::audit(tx, owner, 0, 100)
+        });
+        let set = all.iter().filter(|entry| entry.verb == "settings").count();
+        (me["language"].clone(), set)
+    };
+    assert_eq!(pair(operator.token.expose(), true, "zh-CN"), (json!("en"), 0));
+    assert_eq!(pair(&phone.token, false, "zh-CN"), (json!("zh"), 1));
+    assert_eq!(pair(&phone.token, false, "en"), (json!("zh"), 1));
+}
+
 #[test]
 fn only_whoever_runs_the_machine_lets_a_supervisor_in_and_out() {
     let server = Server::start();
@@ -150,6 +269,11 @@ fn only_whoever_runs_the_machine_lets_a_supervisor_in_and_out() {
     let of: Vec<_> =
         listed["devices"].as_array().expect("a list").iter().map(|d| &d["of"]).collect();
     assert_eq!(of, ["user", "user", "supervisor"]);
+    // They see the devices that they may revoke.
+    let theirs = server.get(&token, "/v1/devices").json();
+    let mut own = listed["devices"][2].clone();
+    own["this"] = json!(true);
+    assert_eq!(theirs, json!({"devices": [own]}));
     let path = format!("/v1/devices/{}/revoke", paired["device"].as_str().expect("an id"));
     let revoke = |by: &str| server.post(by, &path, &json!({"id": server.id()}));
     assert!(detail(&revoke(&phone.token), 403).contains("where the server runs"));

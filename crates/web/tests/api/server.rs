@@ -38,7 +38,7 @@ conditions = [{ text = "The user ends it.", evidence = "a message", authority = 
 schedules = [{ kind = "weekdays", at = "08:00", prompt = "Look at the feed." }]
 
 [[habit]]
-user = ' from the user: (book|keep)'
+user = ' from the user: (book|keep|and)'
 call = { tool = "settle_message", arguments = { stop = false } }
 
 [[rule]]
@@ -66,6 +66,11 @@ call = [{ tool = "call_tool", arguments = { name = "hotel.search", arguments = {
 user = '(Look for a room|from the user: book)'
 not_called = "hotel.book"
 call = [{ tool = "call_tool", arguments = { name = "hotel.book", arguments = { quote = "q-1", guest = "Ann" } } }]
+
+[[rule]]
+user = 'from the user: and for Bob'
+not_called = "hotel.book"
+call = [{ tool = "call_tool", arguments = { name = "hotel.book", arguments = { quote = "q-1", guest = "Bob" } } }]
 
 [[rule]]
 user = '(?im)^- message \S+ from the user about action \S+ \(waiting for the person\): "hotel.book for HKD 2 600.00'

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::decisions::{Asked, asked, asked_by_policy, flips};
 use super::*;
 use crate::state::{ActionState, ApprovalState};
+use crate::words::Language;
 
 fn rule(tool: &str, effect: Option<Effect>, above: Option<Amount>, demand: Demand) -> Rule {
     Rule { tool: tool.into(), effect, above, demand }
@@ -45,6 +46,29 @@ fn a_pattern_names_something() {
     let wrong =
         ["", "hotel", "hotel*", "*.book", ".*", "hotel. book", "ho\u{200b}tel.*", "**", &long];
     assert_eq!(wrong.map(ok), [false; 9]);
+}
+
+#[test]
+fn a_rule_reads_whole_in_both_languages() {
+    let dear = Some(hkd_amount(50_000));
+    let said = [
+        rule("hotel.*", Some(Effect::Paid), dear, Demand::Supervisor),
+        rule("*", None, None, Demand::Person),
+        rule("fare.buy", None, None, Demand::Forbid),
+    ]
+    .map(|rule| Language::ALL.map(|language| rule.words(language)));
+    let wanted = [
+        [
+            "hotel.* (paid) above HKD 500.00: the supervisor approves each besides",
+            "hotel.*（付款），超过 HKD 500.00：每件另须主管批准",
+        ],
+        [
+            "*: the person decides on each, whatever a grant says",
+            "*：无论有无授权，每件都由本人决定",
+        ],
+        ["fare.buy: not done", "fare.buy：不做"],
+    ];
+    assert_eq!(said, wanted);
 }
 
 #[test]

@@ -15,6 +15,7 @@ import {
   stateWords,
   wholeAmounts,
 } from "../words.js";
+import { approvedBy, lastDecisions } from "../words-cards.js";
 import { Ask, Changes, shortDigest } from "./card.js";
 import { useGuard } from "./guard.js";
 import { AskIcon, CheckIcon, CrossIcon, WaitIcon } from "./icons.js";
@@ -37,6 +38,9 @@ export function ActionCard({ action }: { action: Action }) {
         {action.words}
       </p>
       <h3 lang={langOf(title)}>{title}</h3>
+      {open && action.asked.includes("supervisor") && (
+        <p class="meta">{words.actWaitsSupervisor}</p>
+      )}
       {open ? <Terms action={action} /> : <Settled action={action} />}
       <Details action={action} open={open} />
       {action.state === "awaiting_approval" && <Decide action={action} />}
@@ -106,10 +110,9 @@ function Terms({ action }: { action: Action }) {
   );
 }
 
-/** What came of it, in two lines at most. */
+/** What came of it, in a few lines. */
 function Settled({ action }: { action: Action }) {
   const words = s.words.value;
-  const last = action.approvals.at(-1);
   return (
     <>
       {action.receipt !== null && (
@@ -122,22 +125,18 @@ function Settled({ action }: { action: Action }) {
           {action.reason}
         </p>
       )}
-      {last !== undefined && last.by !== null && <p class="meta">{approvalWords(last)}</p>}
+      {lastDecisions(action.approvals).map((one) => (
+        <p key={one.id} class="meta">
+          {approvalWords(one)}
+        </p>
+      ))}
     </>
   );
 }
 
 function approvalWords(approval: Approval): string {
   const words = s.words.value;
-  const by =
-    approval.by === "policy"
-      ? words.byGrant
-      : approval.by === null
-        ? ""
-        : approval.device_name === null
-          ? words.byYou
-          : words.byYouOn(approval.device_name);
-  const parts = [approval.words, by, when(approval.moved_at)];
+  const parts = [approval.words, approvedBy(approval, words), when(approval.moved_at)];
   return parts.filter((part) => part !== "").join(" · ");
 }
 

@@ -70,6 +70,8 @@ function Code({ offer }: { offer: Offer }) {
 function Row({ device }: { device: Device }) {
   const words = s.words.value;
   const [asking, setAsking] = useState(false);
+  // The supervisor's are for the supervisor, and for whoever runs the machine, to turn out.
+  const theirs = device.of === "supervisor" && s.me.value?.of !== "supervisor";
   return (
     <li>
       <div class="device">
@@ -77,10 +79,11 @@ function Row({ device }: { device: Device }) {
           {device.name}
           <span class="meta">
             {device.this && `${words.thisDevice} · `}
+            {theirs && `${words.ofSupervisor} · `}
             {words.pairedAt(when(device.created_at))}
           </span>
         </span>
-        {!asking && (
+        {!asking && !theirs && (
           <button
             type="button"
             class="outline"
