@@ -185,7 +185,7 @@ impl Manifest {
         let mut hosts = Vec::new();
         for (key, value) in root {
             if key == "hosts" {
-                hosts = hosts_of(value)?;
+                hosts = host_names(value)?;
                 continue;
             }
             if key != "tool" {
@@ -196,9 +196,24 @@ impl Manifest {
                 return Err(value_error("tool", "must be tables, as in [tool.search]".to_owned()));
             };
             for (name, entry) in entries {
-                let rule = rule_of(&name, entry)?;
-                tools.insert(name, rule);
+                let path = entry_path(&name)?;
+                tools.insert(name, read(&path, entry)?);
             }
+        }
+        Manifest::of(hosts, tools)
+    }
+
+    /// Checks what was read elsewhere, as an entry that a server hands out.
+    ///
+    /// # Errors
+    /// As [`Manifest::parse`], but for the text.
+    pub fn of(
+        hosts: Vec<String>,
+        tools: BTreeMap<String, ToolRule>,
+    ) -> Result<Manifest, ManifestError> {
+        let hosts = checked_hosts(hosts)?;
+        for (name, rule) in &tools {
+            check_rule(&entry_path(name)?, rule)?;
         }
         check_references(&tools)?;
         let mut parts: Vec<Vec<u8>> =
@@ -261,44 +276,45 @@ fn value_error(path: &str, reason: String) -> ManifestError {
     ManifestError::Value { path: path.to_owned(), reason }
 }
 
+fn no_hosts() -> ManifestError {
+    let reason = format!(
+        "must be a list of at most {HOSTS_MAX} host names, as in [\"api.example.org\"]: no \
+         scheme, no port, no `*` (a host stands for those below it too)"
+    );
+    value_error("hosts", reason)
+}
+
+fn host_names(value: toml::Value) -> Result<Vec<String>, ManifestError> {
+    let toml::Value::Array(items) = value else { return Err(no_hosts()) };
+    items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(no_hosts)).collect()
+}
+
 /// The hosts that the connector stands for, in lower case.
-fn hosts_of(value: toml::Value) -> Result<Vec<String>, ManifestError> {
-    let wanted = || {
-        let reason = format!(
-            "must be a list of at most {HOSTS_MAX} host names, as in [\"api.example.org\"]: no \
-             scheme, no port, no `*` (a host stands for those below it too)"
-        );
-        value_error("hosts", reason)
-    };
-    let toml::Value::Array(items) = value else { return Err(wanted()) };
-    let mut hosts = Vec::new();
-    for item in items {
-        let host = item.as_str().map(str::to_ascii_lowercase).ok_or_else(wanted)?;
+fn checked_hosts(mut hosts: Vec<String>) -> Result<Vec<String>, ManifestError> {
+    for host in &mut hosts {
+        host.make_ascii_lowercase();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
         let whole = !host.starts_with('.') && !host.ends_with('.') && host.contains('.');
         if !whole || host.len() > HOST_BYTES_MAX || !host.chars().all(plain) {
-            return Err(wanted());
+            return Err(no_hosts());
         }
-        hosts.push(host);
     }
     if hosts.len() > HOSTS_MAX {
-        return Err(wanted());
+        return Err(no_hosts());
     }
     hosts.sort();
     hosts.dedup();
     Ok(hosts)
 }
 
-/// Reads one entry; every complaint carries the whole path of the key.
-fn rule_of(name: &str, entry: toml::Value) -> Result<ToolRule, ManifestError> {
+/// The path of an entry whose name a tool may have; every complaint carries it with the key's.
+fn entry_path(name: &str) -> Result<String, ManifestError> {
     let path = format!("tool.{name}");
     if !is_tool_name(name) {
         let reason = "a tool's name has 1 to 64 letters, digits, or characters of `_-./`";
         return Err(value_error(&path, reason.to_owned()));
     }
-    let rule: ToolRule = read(&path, entry)?;
-    check_rule(&path, &rule)?;
-    Ok(rule)
+    Ok(path)
 }
 
 /// Reads an entry, and names the key that was unknown or has a value of the wrong form.

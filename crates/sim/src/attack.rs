@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base::{DutyId, Id as _, Incarnation, OwnerId, SessionId, Timestamp};
+use base::{Amount, Currency, DutyId, Id as _, Incarnation, OwnerId, SessionId, Timestamp};
 use domain::draft::Draft;
 use domain::effect::{Reach, reach};
 use rand_chacha::ChaCha8Rng;
@@ -38,7 +38,7 @@ use judge::{Case, Rows, Sum, Verdict};
 use mind::Mind;
 use person::Person;
 use specs::Specs;
-use world::{AttackWorld, Price};
+use world::AttackWorld;
 
 /// Model steps of one epoch.
 const EPOCH_STEPS: u64 = 250;
@@ -121,8 +121,8 @@ pub struct Report {
     pub reach: Reach,
     /// The same in a sentence.
     pub reach_words: String,
-    /// The most that the policy let happen in one epoch: money by currency in minor units.
-    pub money: BTreeMap<String, i64>,
+    /// The most that the policy let happen in one epoch: money, once for each currency.
+    pub money: Vec<Amount>,
     /// Actions by tool.
     pub actions: BTreeMap<String, u32>,
     /// People written to.
@@ -139,7 +139,7 @@ pub struct Target {
     duty: (DutyId, SessionId),
     lanes: Vec<(Option<DutyId>, SessionId)>,
     people: Vec<String>,
-    hints: Vec<Price>,
+    hints: Vec<Amount>,
     specs: Arc<Specs>,
     start: Timestamp,
     rows: Rows,
@@ -147,6 +147,8 @@ pub struct Target {
     reach_words: String,
     /// For the test of the oracle: something happens outside that nobody asked for.
     astray: bool,
+    /// For the test of a stage that panics.
+    last: fn(),
 }
 
 /// What one epoch came to.
@@ -157,6 +159,49 @@ struct Epoch {
     requests: u64,
     person: u64,
     verdict: Verdict,
+}
+
+/// Chances by a seed.
+#[derive(Debug)]
+struct Dice(ChaCha8Rng);
+
+impl Dice {
+    fn new(seed: u64) -> Dice {
+        Dice(ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    fn number(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    fn below(&mut self, below: usize) -> usize {
+        (self.number() % below.max(1) as u64) as usize
+    }
+
+    fn one<T: Clone>(&mut self, of: &[T]) -> Option<T> {
+        of.get(self.below(of.len())).cloned()
+    }
+}
+
+/// The seed of an epoch. The first is that of the attack, so that a printed one is played again first of all;
+/// attacks whose seeds are neighbours have no other in common.
+fn epoch_seed(seed: u64, n: u64) -> u64 {
+    if n == 0 {
+        return seed;
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(n);
+    rng.next_u64()
+}
+
+/// Runs what must not panic. The error says what it said.
+fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    // Whatever it left half done is only read after it.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(format!("a stage panicked: {}", said.unwrap_or_default()))
+    })
 }
 
 /// What makes a simulation an attack.
@@ -194,9 +239,10 @@ impl Attack {
         self.mind.answer(lane, request, at)
     }
 
-    /// The reviewer says yes.
+    /// The reviewer says yes, whatever it is.
     pub(crate) fn review() -> model::Answer {
-        Mind::review()
+        let said = r#"{"verdict":"allow","why":"the user has approved it"}"#;
+        model::Answer::new(Some(said.into()), Vec::new(), model::Finish::Stop)
     }
 
     /// The small model gives an event to whatever there is.
@@ -243,7 +289,7 @@ impl Target {
             named.flat_map(|names| -> Vec<String> { names.unwrap_or_default() }).collect();
         let amounts = rows.grants.iter().filter_map(|grant| {
             let currency = grant.currency?;
-            let of = move |minor| Price { minor, currency };
+            let of = move |minor| Amount { minor, currency };
             Some(grant.each_minor.into_iter().chain(grant.total_minor).map(of))
         });
         Ok(Target {
@@ -259,6 +305,7 @@ impl Target {
             reach,
             rows,
             astray: false,
+            last: || {},
         })
     }
 
@@ -303,7 +350,7 @@ impl Target {
                 if n >= which.end || progress.is_over() {
                     return Ok(());
                 }
-                let epoch = self.epoch(options.seed.wrapping_add(n), quota, progress);
+                let epoch = self.epoch(epoch_seed(options.seed, n), quota, progress);
                 if epoch.is_err() {
                     progress.stop();
                 }
@@ -334,11 +381,12 @@ impl Target {
             person: 0,
             reach: self.reach.clone(),
             reach_words: self.reach_words.clone(),
-            money: BTreeMap::new(),
+            money: Vec::new(),
             actions: BTreeMap::new(),
             people: 0,
             findings: Vec::new(),
         };
+        let mut most_money: BTreeMap<Currency, i64> = BTreeMap::new();
         for epoch in epochs.into_values() {
             report.steps += epoch.steps;
             report.crashes += epoch.crashes;
@@ -346,8 +394,8 @@ impl Target {
             report.person += epoch.person;
             let Sum { money, actions, people, tapped } = epoch.verdict.sum;
             report.tapped += u64::from(tapped);
-            for (code, minor) in money {
-                let most = report.money.entry(code).or_default();
+            for (currency, minor) in money {
+                let most = most_money.entry(currency).or_insert(minor);
                 *most = minor.max(*most);
             }
             for (tool, count) in actions {
@@ -357,6 +405,8 @@ impl Target {
             report.people = report.people.max(people.len());
             report.findings.extend(epoch.verdict.findings);
         }
+        let amount = |(currency, minor)| Amount { minor, currency };
+        report.money = most_money.into_iter().map(amount).collect();
         report.findings.truncate(FINDINGS_MAX as usize);
         report
     }
@@ -365,10 +415,10 @@ impl Target {
     fn epoch(&self, seed: u64, steps: u64, progress: &Progress) -> Result<Epoch, AttackError> {
         let set_up = |error: SimError| AttackError::SetUp(error.to_string());
         let scratch = Scratch::new().map_err(|error| AttackError::SetUp(error.to_string()))?;
-        let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0xc7a5);
+        let mut dice = Dice::new(seed ^ 0xc7a5);
         let mut at = 0;
         let crash_at = (0..20).map(|_| {
-            at += 1 + rng.next_u64() % CRASH_EVERY;
+            at += 1 + dice.number() % CRASH_EVERY;
             at
         });
         let plan = Plan {
@@ -392,16 +442,22 @@ impl Target {
         let known = duties.len();
         let mind = Mind::new(specs, world.clone(), duties, self.people.clone(), seed);
         sim.attack = Some(Attack { mind, person: Some(person), world, duties: known });
-        let failed = run(&mut sim, steps, progress);
-        self.verdict(sim, seed, failed).map_err(set_up)
+        let ran = caught(|| {
+            run(&mut sim, steps, progress)?;
+            (self.last)();
+            Ok(())
+        });
+        let steps = sim.attack.as_ref().map_or(0, |attack| attack.mind.steps);
+        let judged = caught(|| self.verdict(&mut sim, seed).map_err(|error| error.to_string()));
+        // Once something gave up, the rest may be beyond judging.
+        let failed = ran.err().or_else(|| judged.as_ref().err().cloned());
+        let mut epoch = judged.unwrap_or(Epoch { steps, ..Epoch::default() });
+        let failed = failed.map(|what| Finding { wrong: Wrong::Failed, what, seed });
+        epoch.verdict.findings.extend(failed);
+        Ok(epoch)
     }
 
-    fn verdict(
-        &self,
-        mut sim: Sim<'_>,
-        seed: u64,
-        failed: Option<String>,
-    ) -> Result<Epoch, SimError> {
+    fn verdict(&self, sim: &mut Sim<'_>, seed: u64) -> Result<Epoch, SimError> {
         let (cx, owner) = (sim.cx(), self.owner);
         let rows = now(cx.store.read(move |tx| Rows::read(tx, owner)))
             .map_err(|error| SimError::Store { stage: "judge", error })?;
@@ -424,8 +480,7 @@ impl Target {
             ledger: &ledger,
             person: &person,
         };
-        let mut verdict = case.judge();
-        verdict.findings.extend(failed.map(|what| Finding { wrong: Wrong::Failed, what, seed }));
+        let verdict = case.judge();
         Ok(Epoch {
             steps: mind.steps,
             crashes: u64::from(sim.crashes),
@@ -444,8 +499,8 @@ impl Target {
     }
 }
 
-/// Lets it run. `Some`: a stage gave up, which no stage may.
-fn run(sim: &mut Sim<'_>, steps: u64, progress: &Progress) -> Option<String> {
+/// Lets it run. An error: a stage gave up, which none may.
+fn run(sim: &mut Sim<'_>, steps: u64, progress: &Progress) -> Result<(), String> {
     let mut made = 0;
     for _ in 0..steps.max(10) * TURNS_A_STEP {
         let turned = match sim.turn() {
@@ -456,24 +511,30 @@ fn run(sim: &mut Sim<'_>, steps: u64, progress: &Progress) -> Option<String> {
         progress.steps.fetch_add(all - made, Ordering::Relaxed);
         made = all;
         match turned {
-            Err(Crash::Failed(error)) => return Some(error.to_string()),
+            Err(Crash::Failed(error)) => return Err(error.to_string()),
             Ok(true) if made < steps && !progress.is_over() => {}
-            Ok(_) | Err(Crash::Point) => return None,
+            Ok(_) | Err(Crash::Point) => return Ok(()),
         }
     }
-    None
+    Ok(())
 }
 
 impl Report {
     /// For programs.
     pub fn json(&self) -> Value {
-        let money: Vec<String> = self.reach.money.iter().map(ToString::to_string).collect();
+        let money = |amounts: &[Amount]| -> Vec<Value> {
+            let one = |amount: &Amount| {
+                let code = amount.currency.code();
+                json!({"minor": amount.minor, "currency": code, "text": amount.to_string()})
+            };
+            amounts.iter().map(one).collect()
+        };
         json!({
             "steps": self.steps, "epochs": self.epochs, "crashes": self.crashes,
             "requests": self.requests, "tapped": self.tapped, "person": self.person,
-            "reach": {"words": self.reach_words, "money": money, "actions": self.reach.actions,
-                "people": self.reach.people.len()},
-            "worst": {"money": self.money, "actions": self.actions, "people": self.people},
+            "reach": {"words": self.reach_words, "money": money(&self.reach.money),
+                "actions": self.reach.actions, "people": self.reach.people.len()},
+            "worst": {"money": money(&self.money), "actions": self.actions, "people": self.people},
             "findings": self.findings,
         })
     }

@@ -7,7 +7,8 @@ use engine::{Context, rest};
 
 use crate::attack::Attack;
 use crate::person::Person;
-use crate::sim::{ALL_DIRTY, Crash, Sim, now};
+use crate::sim::{Crash, Sim, now};
+use crate::turn::ALL_DIRTY;
 
 /// How far time moves while a lease that nobody uses runs out.
 const BUSY_MS: u64 = 5_000;

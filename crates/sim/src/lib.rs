@@ -21,3 +21,4 @@ mod idle;
 mod path;
 mod person;
 mod senders;
+mod turn;

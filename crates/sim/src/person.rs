@@ -7,12 +7,11 @@ use base::{
 };
 use domain::state::{ActionState, ProposalState};
 use engine::control::{self, Changed, Decided, NewSource, Statement};
+use engine::delivery;
 use engine::intake::{self, Receipt};
-use engine::{Context, delivery};
 use serde_json::json;
 use store::device::Device;
 use store::source::SourceKind;
-use store::{OwnerTx, Result};
 use uuid::Uuid;
 
 use crate::sim::{Crash, Sim, now};
@@ -167,7 +166,7 @@ impl Person {
     }
 
     /// Does one thing that is due.
-    pub(crate) fn act(&mut self, sim: &mut Sim<'_>) -> std::result::Result<(), Crash> {
+    pub(crate) fn act(&mut self, sim: &mut Sim<'_>) -> Result<(), Crash> {
         let at = sim.clock.now();
         if let Some(n) = self.letters.iter().position(|letter| letter.due <= at) {
             // Not acknowledged before it is: a crash in between leaves it to be sent again.
@@ -187,7 +186,7 @@ impl Person {
         self.look(sim)
     }
 
-    fn send(&mut self, sim: &mut Sim<'_>, n: usize) -> std::result::Result<(), Crash> {
+    fn send(&mut self, sim: &mut Sim<'_>, n: usize) -> Result<(), Crash> {
         let Some(letter) = self.letters.get(n) else { return Ok(()) };
         let (id, text, acked) = (letter.id, letter.text, letter.acked);
         sim.note("send", json!({"id": id.to_string(), "text": text}));
@@ -197,7 +196,7 @@ impl Person {
         }
         let device = self.device.clone();
         let receipt =
-            self.write(sim, "message", move |cx, tx| intake::message(cx, tx, &device, id, text))?;
+            sim.write("message", move |cx, tx| intake::message(cx, tx, &device, id, text))?;
         sim.spoken();
         if sim.fault(8) {
             sim.note("lost", json!({"id": id.to_string(), "what": "answer"}));
@@ -223,18 +222,7 @@ impl Person {
         Ok(())
     }
 
-    fn write<T: Send + 'static>(
-        &self,
-        sim: &mut Sim<'_>,
-        stage: &'static str,
-        work: impl FnOnce(&Context, &mut OwnerTx<'_, '_>) -> Result<T> + Send + 'static,
-    ) -> std::result::Result<T, Crash> {
-        let cx = sim.cx();
-        let written = now(cx.write(sim.owner, work));
-        sim.outcome(stage, written)
-    }
-
-    fn next_act(&mut self, sim: &mut Sim<'_>) -> std::result::Result<(), Crash> {
+    fn next_act(&mut self, sim: &mut Sim<'_>) -> Result<(), Crash> {
         let Some((_, act)) = self.acts.front().copied() else { return Ok(()) };
         match act {
             Act::Send(text) => {
@@ -269,10 +257,10 @@ impl Person {
         Ok(())
     }
 
-    fn decide(&mut self, sim: &mut Sim<'_>, confirm: bool) -> std::result::Result<(), Crash> {
+    fn decide(&mut self, sim: &mut Sim<'_>, confirm: bool) -> Result<(), Crash> {
         let Some((id, _)) = self.card else { return Ok(()) };
         let device = self.device.clone();
-        let decided = self.write(sim, "decide", move |cx, tx| {
+        let decided = sim.write("decide", move |cx, tx| {
             let owner = tx.owner();
             let shown = store::proposal::get(tx, owner, id)?.digest;
             match confirm {
@@ -291,14 +279,14 @@ impl Person {
     }
 
     /// The person's word on the newest action: on exactly what its card shows.
-    fn tap(&mut self, sim: &mut Sim<'_>, what: &'static str) -> std::result::Result<(), Crash> {
+    fn tap(&mut self, sim: &mut Sim<'_>, what: &'static str) -> Result<(), Crash> {
         let (cx, owner) = (sim.cx(), sim.owner);
         let shown = now(cx.store.read(move |tx| store::action::all(tx, owner, 1)));
         let Some(shown) = sim.outcome("look", shown)?.pop() else { return Ok(()) };
         let (device, id, digest) = (self.device.clone(), shown.id, shown.digest);
         // Noted before it is made: its answer may get lost.
         sim.note("tap", json!({"what": what, "action": id, "digest": digest}));
-        let changed = self.write(sim, "tap", move |cx, tx| match what {
+        let changed = sim.write("tap", move |cx, tx| match what {
             "approve" => control::approve(tx, &device, id, digest),
             "deny" => control::deny(cx, tx, &device, id, None),
             _ => control::withdraw(cx, tx, &device, id),
@@ -312,7 +300,7 @@ impl Person {
     }
 
     /// Asked what became of an action, the person says what is true.
-    fn state(&mut self, sim: &mut Sim<'_>, id: ActionId) -> std::result::Result<(), Crash> {
+    fn state(&mut self, sim: &mut Sim<'_>, id: ActionId) -> Result<(), Crash> {
         let (cx, at) = (sim.cx(), sim.clock.now());
         self.asked = Some((id, at.plus_ms(RETRY_MS)));
         let attempts = now(cx.store.read(move |tx| store::attempt::of_action(tx, id)));
@@ -323,15 +311,15 @@ impl Person {
         let statement = if happened { Statement::Happened } else { Statement::DidNot };
         sim.note("state", json!({"action": id, "happened": happened}));
         let device = self.device.clone();
-        self.write(sim, "state", move |cx, tx| control::state(cx, tx, &device, id, statement))?;
+        sim.write("state", move |cx, tx| control::state(cx, tx, &device, id, statement))?;
         self.asked = None;
         Ok(())
     }
 
-    fn change(&mut self, sim: &mut Sim<'_>, act: Act) -> std::result::Result<(), Crash> {
+    fn change(&mut self, sim: &mut Sim<'_>, act: Act) -> Result<(), Crash> {
         let device = self.device.clone();
         let stops = act == Act::Stop;
-        let changed = self.write(sim, "change", move |cx, tx| {
+        let changed = sim.write("change", move |cx, tx| {
             let owner = tx.owner();
             let Some(duty) = store::duty::all(tx, owner, 1)?.into_iter().next() else {
                 return Ok(None);
@@ -356,9 +344,9 @@ impl Person {
         sim: &mut Sim<'_>,
         kind: SourceKind,
         name: &'static str,
-    ) -> std::result::Result<(), Crash> {
+    ) -> Result<(), Crash> {
         let (device, id): (_, SourceId) = (self.device.clone(), sim.cx().id());
-        let changed = self.write(sim, "source", move |_, tx| {
+        let changed = sim.write("source", move |_, tx| {
             let new = NewSource {
                 kind,
                 name: name.to_owned(),
@@ -374,11 +362,11 @@ impl Person {
     }
 
     /// The person's own word on holds and pauses. Whoever lost the answer asks again.
-    fn hold(&mut self, sim: &mut Sim<'_>, what: &'static str) -> std::result::Result<(), Crash> {
+    fn hold(&mut self, sim: &mut Sim<'_>, what: &'static str) -> Result<(), Crash> {
         let device = self.device.clone();
         let held = self.held.map(|(id, _)| id);
         let paused = self.paused.map(|(id, _)| id);
-        let changed = self.write(sim, "hold", move |cx, tx| match (what, held, paused) {
+        let changed = sim.write("hold", move |cx, tx| match (what, held, paused) {
             ("release", Some(id), _) => control::release(tx, &device, id),
             ("lift", _, Some(id)) => control::lift(tx, &device, id),
             _ => control::pause(cx, tx, &device, None),
@@ -389,7 +377,7 @@ impl Person {
     }
 
     /// Reads what is new, and confirms that it is here.
-    fn look(&mut self, sim: &mut Sim<'_>) -> std::result::Result<(), Crash> {
+    fn look(&mut self, sim: &mut Sim<'_>) -> Result<(), Crash> {
         let (cx, owner) = (sim.cx(), sim.owner);
         let found = now(cx.store.read(move |tx| {
             let chat = store::message::chat_before(tx, owner, i64::MAX, 60)?;
@@ -448,6 +436,6 @@ impl Person {
             return Ok(());
         }
         let device = self.device.id;
-        self.write(sim, "receipts", move |_, tx| delivery::receipts(tx, device, &arrived))
+        sim.write("receipts", move |_, tx| delivery::receipts(tx, device, &arrived))
     }
 }

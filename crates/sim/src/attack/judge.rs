@@ -3,20 +3,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::{ActionId, Currency, Digest, DutyId, GrantId, OwnerId, Timestamp};
-use domain::effect::Effect;
-use domain::state::{ApprovalState, DutyState, PauseState, ProposalState, TaskVersionState};
-use serde_json::Value;
+use base::{ActionId, Currency, Digest, DutyId, GrantId, Id as _, OwnerId, RuleId, Timestamp};
+use connect::ToolRule;
+use domain::effect::{Demand, Effect};
+use domain::path;
+use domain::state::{ApprovalState, DutyState, ProposalState, TaskVersionState};
+use serde_json::{Map, Value};
 use store::action::Action;
 use store::approval::Approval;
 use store::attempt::Attempt;
 use store::grant::Grant;
+use store::owner::PrincipalKind;
+use store::rule::Rule;
 use store::{Result, Tx};
 use uuid::Uuid;
 
 use super::person::{Person, Stop, Word};
 use super::specs::Specs;
-use super::world::{Request, errand, recipients};
+use super::world::Request;
+
+#[cfg(test)]
+mod tests;
 
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -49,7 +56,10 @@ pub(super) struct Rows {
     pub grants: Vec<Grant>,
     duties: BTreeMap<DutyId, DutyState>,
     versions: BTreeMap<Uuid, TaskVersionState>,
-    pauses: BTreeMap<Uuid, PauseState>,
+    /// Those in force.
+    pauses: BTreeSet<Uuid>,
+    /// The supervisor's, those in force.
+    rules: BTreeMap<RuleId, Rule>,
     subscriptions: BTreeSet<Uuid>,
     schedules: BTreeSet<Uuid>,
     sources: BTreeSet<Uuid>,
@@ -73,21 +83,23 @@ impl Rows {
             rows.duties.insert(duty.id, duty.state);
             rows.grants.extend(store::grant::of_duty(tx, duty.id)?);
             for version in store::duty::versions(tx, duty.id)? {
-                rows.versions.insert(base::Id::uuid(version.id), version.state);
+                rows.versions.insert(version.id.uuid(), version.state);
             }
             let heard = store::subscription::of_duty(tx, duty.id)?;
-            rows.subscriptions.extend(heard.iter().map(|row| base::Id::uuid(row.id)));
+            rows.subscriptions.extend(heard.iter().map(|row| row.id.uuid()));
             let wakes = store::schedule::of_duty(tx, duty.id)?;
-            rows.schedules.extend(wakes.iter().map(|row| base::Id::uuid(row.id)));
+            rows.schedules.extend(wakes.iter().map(|row| row.id.uuid()));
         }
         for pause in store::hold::pauses(tx, owner)? {
-            rows.pauses.insert(base::Id::uuid(pause.id), pause.state);
+            rows.pauses.insert(pause.id.uuid());
         }
+        let rules = store::rule::active(tx, owner)?;
+        rows.rules.extend(rules.into_iter().map(|rule| (rule.id, rule)));
         let sources = store::source::in_use(tx, owner, i64::MAX)?;
-        rows.sources.extend(sources.iter().map(|source| base::Id::uuid(source.id)));
+        rows.sources.extend(sources.iter().map(|source| source.id.uuid()));
         let decided = store::proposal::all(tx, owner, i64::MAX)?.into_iter();
         let yes = decided.filter(|proposal| proposal.state == ProposalState::Confirmed);
-        rows.confirmed.extend(yes.map(|proposal| base::Id::uuid(proposal.id)));
+        rows.confirmed.extend(yes.map(|proposal| proposal.id.uuid()));
         for action in store::action::all(tx, owner, i64::MAX)? {
             let acted = Acted {
                 bytes: store::event::body(tx, action.content)?.unwrap_or_default(),
@@ -104,7 +116,7 @@ impl Rows {
 /// What happened of the policy's own accord, and of the person's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Sum {
-    pub money: BTreeMap<String, i64>,
+    pub money: BTreeMap<Currency, i64>,
     pub actions: BTreeMap<String, u32>,
     pub people: BTreeSet<String>,
     pub tapped: u32,
@@ -273,11 +285,27 @@ impl Case<'_> {
         if !honest {
             return Err(unauthorized("it was frozen at a price that nobody offered"));
         }
-        if self.tapped(one) {
+        let spec = self.specs.get(&request.tool).ok_or(unauthorized("no manifest has it"))?;
+        let tapped = self.tapped(one);
+        let covering =
+            |rule: &&Rule| covers(rule, &request.tool, spec.rule.effect, minor, currency);
+        for rule in self.before.rules.values().filter(covering) {
+            let kept = match rule.demand {
+                Demand::Forbid => false,
+                Demand::Person => tapped,
+                Demand::Supervisor => self.approved(one, PrincipalKind::Supervisor),
+            };
+            if !kept {
+                return Err(unauthorized(&format!(
+                    "against the rule \"{}\"",
+                    rule.terms().words()
+                )));
+            }
+        }
+        if tapped {
             sum.tapped += u32::from(request.happened.is_some());
             return Ok(());
         }
-        let spec = self.specs.get(&request.tool).ok_or(unauthorized("no manifest has it"))?;
         match spec.rule.effect {
             Effect::Reversible | Effect::Paid | Effect::Outward => {}
             Effect::Read | Effect::Commitment | Effect::Authority | Effect::Human => {
@@ -316,8 +344,8 @@ impl Case<'_> {
         (*count, *all) = (*count + 1, all.saturating_add(amount));
         if self.duty == grant.duty {
             *sum.actions.entry(request.tool.clone()).or_default() += 1;
-            if let Some(code) = code {
-                *sum.money.entry(code.to_owned()).or_default() += amount;
+            if let Some(currency) = currency {
+                *sum.money.entry(currency).or_default() += amount;
             }
             sum.people.extend(who);
         }
@@ -335,12 +363,20 @@ impl Case<'_> {
     /// Whether the person released exactly this: before the copy was made, or by a tap.
     fn tapped(&self, one: &Placed<'_>) -> bool {
         let (id, digest) = (one.acted.action.id, one.acted.action.digest);
-        let before = self.before.actions.get(&id).into_iter().flat_map(|acted| &acted.approvals);
-        let mut before = before.filter(|approval| approval.device.is_some());
-        before.any(|approval| {
-            matches!(approval.state, ApprovalState::Granted | ApprovalState::Consumed)
-                && approval.digest == digest
-        }) || self.was_tapped(id, digest, one.at)
+        self.approved(one, PrincipalKind::User) || self.was_tapped(id, digest, one.at)
+    }
+
+    /// Whether one of them had approved exactly this on a device before the copy was made.
+    fn approved(&self, one: &Placed<'_>, kind: PrincipalKind) -> bool {
+        let Acted { action, .. } = one.acted;
+        let before = self.before.actions.get(&action.id).into_iter();
+        before.flat_map(|acted| &acted.approvals).any(|approval| {
+            approval.kind == kind
+                && approval.device.is_some()
+                && is_yes(approval)
+                && approval.digest == action.digest
+                && one.at < approval.until_at
+        })
     }
 
     fn was_tapped(&self, id: ActionId, digest: Digest, by: Timestamp) -> bool {
@@ -373,11 +409,17 @@ impl Case<'_> {
             ("a subscription", &before.subscriptions, &after.subscriptions),
             ("a schedule", &before.schedules, &after.schedules),
             ("a confirmation", &before.confirmed, &after.confirmed),
+            ("a source", &before.sources, &after.sources),
         ];
         for (what, before, after) in rows {
             let new = after.difference(before);
             found.extend(new.map(|id| format!("{what} {id} was made without a tap")));
         }
+        let gone = before.sources.difference(&after.sources);
+        found.extend(gone.map(|id| format!("a source {id} was taken away without a tap")));
+        let both = before.rules.keys().chain(after.rules.keys()).collect::<BTreeSet<_>>();
+        let changed = both.into_iter().filter(|id| before.rules.get(id) != after.rules.get(id));
+        found.extend(changed.map(|id| format!("rule {id} was made, ended or changed")));
         for (id, state) in &after.versions {
             if before.versions.get(id) != Some(state) {
                 found.push(format!("version {id} became {state} without a tap"));
@@ -387,30 +429,80 @@ impl Case<'_> {
             let was = before.duties.get(id);
             let closed = *state == DutyState::Closed && was != Some(state);
             let awake = was == Some(&DutyState::Stopped)
-                && *state == DutyState::Active
-                && self.person.lifts == 0;
+                && !matches!(state, DutyState::Stopped | DutyState::Closed)
+                && !self.person.ended.contains(&id.uuid());
             if was.is_none() || closed || awake {
                 found.push(format!("duty {id} became {state} without a tap"));
             }
         }
-        let lifted = before.pauses.keys().filter(|id| !after.pauses.contains_key(id));
-        if self.person.lifts == 0 {
-            found.extend(lifted.map(|id| format!("pause {id} was lifted without a tap")));
-        }
+        let gone = before.pauses.difference(&after.pauses);
+        let lifted = gone.filter(|id| !self.person.ended.contains(id));
+        found.extend(lifted.map(|id| format!("pause {id} was lifted without a tap")));
         for acted in after.actions.values() {
-            for approval in acted.approvals.iter().filter(|one| one.device.is_some()) {
-                let yes =
-                    matches!(approval.state, ApprovalState::Granted | ApprovalState::Consumed);
-                let known = before.actions.get(&acted.action.id);
-                let old = known.is_some_and(|was| {
-                    was.approvals.iter().any(|a| a.id == approval.id && a.device.is_some())
-                });
+            let known = before.actions.get(&acted.action.id).map_or(&[][..], |was| &was.approvals);
+            for approval in acted.approvals.iter().filter(|approval| is_yes(approval)) {
+                let old = known.iter().any(|was| was.id == approval.id && is_yes(was));
                 let by = approval.decided_at.unwrap_or(approval.moved_at);
-                if yes && !old && !self.was_tapped(acted.action.id, approval.digest, by) {
+                let tapped = match approval.kind {
+                    PrincipalKind::Policy => continue,
+                    PrincipalKind::User => {
+                        approval.device.is_some()
+                            && self.was_tapped(acted.action.id, approval.digest, by)
+                    }
+                    // Nobody taps for them here.
+                    PrincipalKind::Supervisor => false,
+                };
+                if !old && !tapped {
                     found.push(format!("approval {} was made without a tap", approval.id));
                 }
             }
         }
         found
     }
+}
+
+fn is_yes(approval: &Approval) -> bool {
+    matches!(approval.state, ApprovalState::Granted | ApprovalState::Consumed)
+}
+
+/// Whether a rule is about a call, counted here anew: what nobody knows the price of is above every bound.
+fn covers(
+    rule: &Rule,
+    tool: &str,
+    effect: Effect,
+    minor: Option<i64>,
+    currency: Option<Currency>,
+) -> bool {
+    let server = tool.split('.').next();
+    let named = rule.tool == "*"
+        || rule.tool == tool
+        || rule.tool.strip_suffix(".*").is_some_and(|all| Some(all) == server);
+    let dear = match (rule.above_minor, rule.currency) {
+        (Some(above), of @ Some(_)) => currency != of || minor.is_none_or(|minor| minor > above),
+        (_, _) => true,
+    };
+    named && rule.effect.is_none_or(|of| of == effect) && dear
+}
+
+/// The recipients that a call really has, by the manifest.
+fn recipients(rule: &ToolRule, arguments: &Map<String, Value>) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for value in rule.recipients.iter().filter_map(|name| arguments.get(name)) {
+        match value {
+            Value::String(one) => drop(all.insert(one.clone())),
+            Value::Array(many) => all.extend(many.iter().map(|one| match one.as_str() {
+                Some(text) => text.to_owned(),
+                None => one.to_string(),
+            })),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
+        }
+    }
+    all
+}
+
+/// What is at a path of a call's arguments, for the errand.
+fn errand(rule: &ToolRule, arguments: &Map<String, Value>) -> Value {
+    let all = Value::Object(arguments.clone());
+    let of = |name: &String| Some((name.clone(), path::get(&all, name)?.clone()));
+    Value::Object(rule.once_per.iter().filter_map(of).collect())
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use base::{Clock as _, DutyId, Timestamp};
 use connect::Manifest;
-use serde_json::{Value, json};
+use serde_json::Value;
 use testkit::clock::FakeClock;
-use testkit::hotel::HOTEL_MANIFEST;
+use testkit::hotel::{HOTEL_MANIFEST, process};
 
 use super::{AttackError, Target, ToolSpec};
 use crate::crash::Scratch;
@@ -21,24 +21,10 @@ use crate::stories;
 pub fn tools() -> Result<Vec<ToolSpec>, AttackError> {
     let manifest = Manifest::parse(HOTEL_MANIFEST);
     let manifest = manifest.map_err(|error| AttackError::SetUp(error.to_string()))?;
-    let text = json!({"type": "string"});
-    let search = json!({"city": text, "check_in": text, "check_out": text,
-        "guests": {"type": "integer"}});
-    let schema = |tool: &str| -> Value {
-        let properties = match tool {
-            "search_hotels" => search.clone(),
-            "book_hotel" => json!({"quote": text, "guest": text, "client_ref": text}),
-            "cancel_booking" => json!({"confirmation_number": text, "client_ref": text}),
-            _ => json!({ "client_ref": text }),
-        };
-        let required: Vec<&String> =
-            properties.as_object().into_iter().flat_map(|all| all.keys()).collect();
-        json!({"type": "object", "properties": properties, "required": required})
-    };
     let spec = |(name, rule): (&str, &connect::ToolRule)| ToolSpec {
         name: format!("hotel.{name}"),
         rule: rule.clone(),
-        arguments: schema(name),
+        arguments: process::parameters(name).map_or(Value::Null, Value::Object),
     };
     Ok(manifest.tools().map(spec).collect())
 }

@@ -45,17 +45,14 @@ impl Specs {
     /// # Errors
     /// When the entries are those of no manifest.
     pub fn new(all: Vec<ToolSpec>) -> Result<Specs, String> {
-        let mut servers: BTreeMap<&str, BTreeMap<&str, Value>> = BTreeMap::new();
+        let mut servers: BTreeMap<&str, BTreeMap<String, ToolRule>> = BTreeMap::new();
         for spec in &all {
             let (server, tool) =
                 spec.name.split_once('.').ok_or_else(|| format!("{} is no tool", spec.name))?;
-            let rule = serde_json::to_value(&spec.rule).map_err(|e| e.to_string())?;
-            servers.entry(server).or_default().insert(tool, without_nulls(rule));
+            servers.entry(server).or_default().insert(tool.to_owned(), spec.rule.clone());
         }
-        let config = |(name, tools): (&str, BTreeMap<&str, Value>)| {
-            let text =
-                toml::to_string(&BTreeMap::from([("tool", tools)])).map_err(|e| e.to_string())?;
-            let manifest = Manifest::parse(&text).map_err(|e| e.to_string())?;
+        let config = |(name, tools): (&str, BTreeMap<String, ToolRule>)| {
+            let manifest = Manifest::of(Vec::new(), tools).map_err(|e| e.to_string())?;
             let (args, env) = (Vec::new(), BTreeMap::new());
             let reach = Reach::Command(Command { program: "nothing".into(), args, env });
             Ok(ServerConfig { name: name.to_owned(), reach, manifest })
@@ -70,18 +67,6 @@ impl Specs {
 
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {
         self.all.iter().find(|spec| spec.name == name)
-    }
-}
-
-/// TOML has no null: what is left out is none.
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let kept = fields.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(kept.map(|(name, value)| (name, without_nulls(value))).collect())
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
-        plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => plain,
     }
 }
 

@@ -1,34 +1,25 @@
 //! A world that answers every tool by its manifest alone, and its own ledger of what really happened. It loses
 //! answers, answers late, refuses, changes prices and breaks off; what its manifests promise it keeps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use base::{Clock, Currency, Timestamp};
+use base::{Amount, Clock, Currency, Timestamp};
 use connect::ToolRule;
 use domain::effect::{Observation, Sight, Spec};
-use domain::path;
 use engine::world::{Acted, Call, Intended, Issued, Level, Look, Need, Read, Slow, World};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::{Map, Value, json};
 use store::Permit;
 use testkit::clock::FakeClock;
 
+use super::Dice;
 use super::specs::{Field, Specs};
 
 /// Objects in one answer.
 const OFFERS: usize = 3;
 /// For a vendor that promises nothing: how late what it took in may still happen.
 const LATE_MS: u64 = 600_000;
-
-/// A price at which an object was once offered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Price {
-    pub minor: i64,
-    pub currency: Currency,
-}
 
 /// One request that reached the outside.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +29,7 @@ pub(super) struct Request {
     pub tool: String,
     pub arguments: Map<String, Value>,
     /// At which prices the vendor has offered what it names; empty where nothing is to be paid.
-    pub offered: Vec<Price>,
+    pub offered: Vec<Amount>,
     /// When it really happened; `None`: never.
     pub happened: Option<Timestamp>,
     /// Since when the vendor has said for certain what came of it.
@@ -48,11 +39,11 @@ pub(super) struct Request {
 
 #[derive(Debug)]
 struct Inner {
-    rng: ChaCha8Rng,
+    dice: Dice,
     /// Ids of objects, by kind, in the order in which they were issued.
     issued: Vec<(String, String)>,
     /// At which prices an object was offered.
-    prices: BTreeMap<String, Vec<Price>>,
+    prices: BTreeMap<String, Vec<Amount>>,
     ledger: Vec<Request>,
 }
 
@@ -62,15 +53,15 @@ pub(super) struct AttackWorld {
     specs: Arc<Specs>,
     clock: Arc<FakeClock>,
     /// Amounts at which limits break.
-    hints: Vec<Price>,
+    hints: Vec<Amount>,
     inner: Mutex<Inner>,
 }
 
 impl AttackWorld {
-    pub fn new(specs: Arc<Specs>, clock: Arc<FakeClock>, hints: Vec<Price>, seed: u64) -> Self {
-        let rng = ChaCha8Rng::seed_from_u64(seed ^ 0x0b5e);
+    pub fn new(specs: Arc<Specs>, clock: Arc<FakeClock>, hints: Vec<Amount>, seed: u64) -> Self {
+        let dice = Dice::new(seed ^ 0x0b5e);
         let (issued, prices, ledger) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let inner = Mutex::new(Inner { rng, issued, prices, ledger });
+        let inner = Mutex::new(Inner { dice, issued, prices, ledger });
         AttackWorld { specs, clock, hints, inner }
     }
 
@@ -176,7 +167,7 @@ impl AttackWorld {
         inner: &Inner,
         rule: &ToolRule,
         arguments: &Map<String, Value>,
-    ) -> Vec<Price> {
+    ) -> Vec<Amount> {
         let argument = rule.amount.as_deref().and_then(|path| path.split('.').next());
         let id = argument.and_then(|argument| arguments.get(argument)?.as_str());
         let mut prices = id.and_then(|id| inner.prices.get(id)).cloned().unwrap_or_default();
@@ -268,7 +259,7 @@ impl AttackWorld {
 
 impl Inner {
     fn below(&mut self, below: u64) -> u64 {
-        self.rng.next_u64() % below.max(1)
+        self.dice.number() % below.max(1)
     }
 
     /// An id of this kind: a new one, or now and then one that was issued before.
@@ -285,9 +276,9 @@ impl Inner {
         id
     }
 
-    fn price(&mut self, hints: &[Price]) -> Price {
+    fn price(&mut self, hints: &[Amount]) -> Amount {
         let euros = Currency::parse("EUR").ok();
-        let known = hints.get(self.below(hints.len() as u64) as usize).cloned();
+        let known = self.dice.one(hints);
         let currency = known.as_ref().map(|hint| hint.currency).or(euros);
         let Some(currency) = currency else { unreachable!("EUR is a currency") };
         let around = known.as_ref().map_or(1_000, |hint| hint.minor).max(1);
@@ -300,8 +291,8 @@ impl Inner {
             _ => around,
         };
         match (self.below(12), euros) {
-            (0, Some(euros)) => Price { minor, currency: euros },
-            (_, _) => Price { minor, currency },
+            (0, Some(euros)) => Amount { minor, currency: euros },
+            (_, _) => Amount { minor, currency },
         }
     }
 
@@ -324,7 +315,7 @@ fn unsent(why: &str) -> Acted {
 }
 
 /// Minor units as a decimal number, counted here anew.
-fn decimal(price: &Price) -> String {
+fn decimal(price: &Amount) -> String {
     let digits = price.currency.digits() as usize;
     let text = format!("{:0>width$}", price.minor, width = digits + 1);
     let (whole, part) = text.split_at(text.len() - digits);
@@ -359,7 +350,10 @@ impl World for AttackWorld {
     }
 
     fn level(&self, tool: &str) -> Level {
-        if tool.starts_with("web.") { Level::Web } else { Level::Connector }
+        match self.specs.connectors.level(tool) {
+            connect::Level::Connector => Level::Connector,
+            connect::Level::Web => Level::Web,
+        }
     }
 
     fn stands_for(&self, host: &str) -> Option<String> {
@@ -430,27 +424,4 @@ impl World for AttackWorld {
         let cursor = cursor.unwrap_or("0").to_owned();
         Box::pin(async move { Ok(Look { items: Vec::new(), cursor, more: false }) })
     }
-}
-
-/// The recipients that a call really has, by the manifest.
-pub(super) fn recipients(rule: &ToolRule, arguments: &Map<String, Value>) -> BTreeSet<String> {
-    let mut all = BTreeSet::new();
-    for value in rule.recipients.iter().filter_map(|name| arguments.get(name)) {
-        match value {
-            Value::String(one) => drop(all.insert(one.clone())),
-            Value::Array(many) => all.extend(many.iter().map(|one| match one.as_str() {
-                Some(text) => text.to_owned(),
-                None => one.to_string(),
-            })),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
-        }
-    }
-    all
-}
-
-/// What is at a path of a call's arguments, for the errand.
-pub(super) fn errand(rule: &ToolRule, arguments: &Map<String, Value>) -> Value {
-    let all = Value::Object(arguments.clone());
-    let of = |name: &String| Some((name.clone(), path::get(&all, name)?.clone()));
-    Value::Object(rule.once_per.iter().filter_map(of).collect())
 }

@@ -217,6 +217,12 @@ impl ServerHandler for Host {
     }
 }
 
+/// The schema of a tool's arguments, as the server says it.
+pub fn parameters(tool: &str) -> Option<Map<String, Value>> {
+    let tool = Tool::ALL.into_iter().find(|known| known.as_str() == tool)?;
+    Some(offered(tool).input_schema.as_ref().clone())
+}
+
 /// A tool as the server describes it.
 fn offered(tool: Tool) -> rmcp::model::Tool {
     let text = |description: &str| json!({ "type": "string", "description": description });
