@@ -339,9 +339,10 @@ fn acted(rule: &ToolRule, answer: &Answer, text_bytes_max: usize) -> Acted {
         (Ok(Some(receipt)), None) => Observation::Receipt(receipt),
         (Ok(None), None) if rule.receipt.is_none() => {
             let said = on_one_line(&answer.text(), SAID_MAX);
-            let how =
-                if answer.is_error() { "that it failed" } else { "what proves nothing by itself" };
-            Observation::Other(format!("it answered {how}: {said}"))
+            Observation::Other(match answer.is_error() {
+                true => format!("it answered that it failed: {said}"),
+                false => format!("it answered what proves nothing by itself: {said}"),
+            })
         }
         (Ok(None), None) if answer.is_error() => other("it answered that it failed"),
         (Ok(None), None) => other("it answered without a receipt"),

@@ -386,7 +386,7 @@ pub const FROZEN: &[(&str, &[&str])] = &[
     ),
     ("rule", &["tool", "effect", "above_minor", "currency", "demand", "made_by", "created_at"]),
     ("action_object", &["action", "argument", "kind", "value"]),
-    ("approval", &["action", "kind", "digest", "task_version", "until_at", "rests_on"]),
+    ("approval", &["action", "kind", "digest", "task_version", "until_at", "rests_on", "template"]),
     (
         "attempt",
         &["action", "n", "operation_id", "dispatcher", "send_by", "answer_by", "created_at"],

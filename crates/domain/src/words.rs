@@ -13,9 +13,9 @@ use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
 
 pub use card::{
-    Asked, Question, Standing, action_card, asks, decided_elsewhere, did_it_happen, differences,
-    forbidden, lapsed, named, newer_card, operation, proposal_asks, proposal_card,
-    proposal_if_nothing, proposal_lapsed, takes_place,
+    Asked, Question, Standing, action_card, action_template, asks, decided_elsewhere,
+    did_it_happen, differences, forbidden, lapsed, named, newer_card, operation, proposal_asks,
+    proposal_card, proposal_if_nothing, proposal_lapsed, takes_place,
 };
 pub use notice::Notice;
 pub use said::said;

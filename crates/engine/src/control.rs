@@ -21,7 +21,7 @@ use crate::Context;
 use crate::intake::{Content, Incoming, accept};
 use crate::setup::{self, Offer};
 
-pub use actions::{Statement, approve, concerns, deny, state, withdraw};
+pub use actions::{Shown, Statement, approve, concerns, deny, state, withdraw};
 pub use duty::{resume, stop};
 pub use holds::{lift, pause, promote, release, system_stop};
 pub use rules::{RULES, add_rule, end_rule};

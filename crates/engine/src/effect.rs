@@ -5,7 +5,7 @@ use base::Timestamp;
 use domain::effect::{Content, Control, Demanded, Refusal, Release, Standing, demanded};
 use domain::event::{EventKind, Trust};
 use domain::state::{ActionState, ApprovalState};
-use domain::words::{self, Language};
+use domain::words;
 use store::action::Action;
 use store::approval::{self, Approval, Tap};
 use store::owner::PrincipalKind;
@@ -13,11 +13,6 @@ use store::{OwnerTx, Result, StoreError};
 
 use crate::intake::{Content as Said, Incoming, accept};
 use crate::{Context, notice};
-
-/// The card's template and version, and the language in which it is shown (DESIGN section 5).
-pub(crate) fn template(language: Language) -> String {
-    format!("action-2 {}", language.word())
-}
 
 /// Why a person is asked within a grant of theirs.
 pub(crate) const PERSON_ASKED: &str = "Your supervisor asks that you decide on this yourself.";
@@ -203,7 +198,7 @@ pub(crate) fn ask_besides(
         | None => {}
     }
     let kind = PrincipalKind::Supervisor;
-    let shown = template(store::owner::locked(tx)?.language());
+    let shown = words::action_template(store::owner::locked(tx)?.language());
     let request = Approval::request(cx.id(), action, kind, &shown, until, now);
     approval::insert(tx, &request)?;
     Ok(Some(until))
@@ -232,7 +227,7 @@ pub(crate) fn ask(
 ) -> Result<()> {
     let was = held.action.state;
     let until = decide_until(cx, &held.action, tx.now());
-    let shown = template(store::owner::locked(tx)?.language());
+    let shown = words::action_template(store::owner::locked(tx)?.language());
     let kind = PrincipalKind::User;
     let request = Approval::request(cx.id(), &held.action, kind, &shown, until, tx.now());
     store::approval::insert(tx, &request)?;

@@ -108,7 +108,7 @@ pub struct Released {
     pub by: &'static str,
     /// From which device.
     pub device: Option<DeviceId>,
-    /// The card's or the policy's template and version.
+    /// The card's template as it was shown, or the policy's, with its version.
     pub template: String,
     /// What was said with it.
     pub reason: Option<String>,
@@ -256,7 +256,7 @@ fn approvals(tx: &mut Tx<'_>, action: &Action) -> Result<Vec<Released>> {
         state: approval.state,
         by: approval.kind.word(),
         device: approval.device,
-        template: approval.template,
+        template: approval.shown.unwrap_or(approval.template),
         reason: approval.reason,
         at: approval.moved_at,
     };

@@ -294,6 +294,7 @@ impl Person {
         let said = match changed {
             Changed::Done => None,
             Changed::Conflict(why) => Some(why),
+            Changed::NotYours(whose) => Some(whose.to_owned()),
         };
         sim.note("tapped", json!({"what": what, "action": id, "conflict": said}));
         Ok(())

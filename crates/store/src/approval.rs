@@ -34,8 +34,10 @@ record! {
         pub until_at: Timestamp,
         /// The grant that a policy's approval rests on.
         pub rests_on: Option<GrantId>,
-        /// The card's template and version, or the policy's.
+        /// The card's template and version and the language that counted when it was asked, or the policy's.
         pub template: String,
+        /// The same as it was before whoever released it, as their device says; `None`: it said nothing.
+        pub shown: Option<String>,
         /// When it was asked for or given.
         pub created_at: Timestamp,
         /// Where it stands.
@@ -73,6 +75,7 @@ impl Approval {
             until_at,
             rests_on: None,
             template: template.to_owned(),
+            shown: None,
             created_at: now,
             state: ApprovalState::Requested,
             decided_by: None,
@@ -97,7 +100,7 @@ statements! { "approval":
         "WHERE action = $1 ORDER BY created_at, kind = 'supervisor', id";
     MOVE = hot "UPDATE approval SET state = $2, decided_by = COALESCE($3, decided_by),
         device = COALESCE($4, device), reason = COALESCE($5, reason), moved_at = $6,
-        template = COALESCE($9, template),
+        shown = COALESCE($9, shown),
         decided_at = CASE WHEN $8 THEN $6 ELSE decided_at END WHERE id = $1 AND state = $7";
     LOG = "SELECT a.tool, p.state, p.created_at, p.decided_at, a.session, p.digest, a.errand
         FROM approval p JOIN action a ON a.id = p.action
@@ -138,8 +141,8 @@ pub struct Tap {
     pub device: Option<DeviceId>,
     /// Why not.
     pub reason: Option<String>,
-    /// The card's template and version, and the language, in which it was decided.
-    pub template: Option<String>,
+    /// The template, its version and the language of the card before them.
+    pub shown: Option<String>,
 }
 
 /// Moves an approval on; `false` if it no longer stands where the caller saw it.
@@ -157,7 +160,7 @@ pub fn advance(
     let by = tap.by;
     let decides = matches!(to, ApprovalState::Granted | ApprovalState::Denied);
     let was = approval.state;
-    let of = params![approval.id, to, by, tap.device, tap.reason, now, was, decides, tap.template];
+    let of = params![approval.id, to, by, tap.device, tap.reason, now, was, decides, tap.shown];
     let moved = tx.run(&MOVE, of)? == 1;
     if moved {
         tx.changed(approval.id);

@@ -5,7 +5,7 @@ use axum::Json as Sent;
 use axum::extract::{Extension, State};
 use base::{ActionId, Digest};
 use engine::Context;
-use engine::control::{self, Changed, Statement};
+use engine::control::{self, Changed, Shown, Statement};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::device::Device;
@@ -99,12 +99,13 @@ pub(crate) async fn one(
     Ok(Sent(app.web.cx.store.read(read).await?))
 }
 
-/// A release, with the digest of the card that was shown.
+/// A release, with the digest of the card that was shown, and the template that worded it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApproveWrite {
     id: Uuid,
     digest: String,
+    template: Option<String>,
 }
 
 /// The person releases exactly what was shown, or the supervisor approves it besides.
@@ -118,8 +119,10 @@ pub(crate) async fn approve(
     let ask = Ask { id: asked.id, operation: "approve", target: target(action), content };
     // What is no digest is the digest of nothing that was ever shown, and meets the same refusal.
     let shown = Digest::from_hex(&asked.digest).unwrap_or(Digest::ZERO);
+    let template = asked.template;
     let work = move |cx: &Context, tx: &mut OwnerTx<'_, '_>, device: &Device| {
-        let changed = control::approve(tx, device, action, shown)?;
+        let shown_as = Shown { digest: shown, template };
+        let changed = control::approve(tx, device, action, shown_as)?;
         outcome(cx, tx, device, action, Some(shown), changed)
     };
     Ok(Sent(write(&app, caller, Order::InTurn, ask, work).await?.body))

@@ -19,6 +19,11 @@ pub enum Question {
     Close,
 }
 
+/// The template of an action's card with its version, and the language in which it is worded (DESIGN section 5).
+pub fn action_template(language: Language) -> String {
+    format!("action-2 {}", language.word())
+}
+
 /// The operation with its price.
 pub fn named(content: &Content, language: Language) -> String {
     match (content.amount(), language) {

@@ -12,11 +12,28 @@ use store::owner::PrincipalKind;
 use store::{OwnerTx, Result, StoreError, Tx};
 
 use super::Changed;
-use crate::effect::{drop_action, settled, template};
+use crate::effect::{drop_action, settled};
 use crate::{Context, reconciler};
 
 /// Characters of a reason that are kept.
 const REASON_MAX: usize = 500;
+/// Characters of a template's name that are kept.
+const TEMPLATE_MAX: usize = 64;
+
+/// The card before whoever taps.
+pub struct Shown {
+    /// Of what would be sent.
+    pub digest: Digest,
+    /// The template, its version and the language, as the device says; what is longer than a template's name is
+    /// cut off. `None`: it says nothing.
+    pub template: Option<String>,
+}
+
+impl From<Digest> for Shown {
+    fn from(digest: Digest) -> Self {
+        Shown { digest, template: None }
+    }
+}
 
 /// The person releases exactly what was shown. A tap while it is paused does nothing and must be repeated:
 /// it could else take effect long after they meant it (G-08).
@@ -24,13 +41,14 @@ pub fn approve(
     tx: &mut OwnerTx<'_, '_>,
     device: &Device,
     id: ActionId,
-    shown: Digest,
+    shown: impl Into<Shown>,
 ) -> Result<Changed> {
+    let shown = shown.into();
     let (mut action, request) = match open(tx, device, id)? {
         Ok(open) => open,
         Err(conflict) => return Ok(conflict),
     };
-    if request.digest != shown {
+    if request.digest != shown.digest {
         return Ok(Changed::Conflict(
             "This is not what was shown to you. Open the card again and decide on what it says now."
                 .into(),
@@ -50,8 +68,8 @@ pub fn approve(
                 .into(),
         ));
     }
-    let template = Some(template(store::owner::locked(tx)?.language()));
-    let tap = Tap { by: Some(device.principal), device: Some(device.id), reason: None, template };
+    let shown = shown.template.map(|shown| words::on_one_line(&shown, TEMPLATE_MAX));
+    let tap = Tap { by: Some(device.principal), device: Some(device.id), reason: None, shown };
     approval::advance(tx, &request, ApprovalState::Granted, tap)?;
     let was = action.state;
     // The supervisor's word alone takes it nowhere: it stands besides the release that is needed anyway.
@@ -81,8 +99,7 @@ pub fn deny(
     let reason = reason.map(|reason| words::on_one_line(reason.trim(), REASON_MAX));
     let reason = reason.filter(|reason| !reason.is_empty());
     let by = Some(device.principal);
-    let template = Some(template(store::owner::locked(tx)?.language()));
-    let tap = Tap { by, device: Some(device.id), reason: reason.clone(), template };
+    let tap = Tap { by, device: Some(device.id), reason: reason.clone(), shown: None };
     approval::advance(tx, &request, ApprovalState::Denied, tap)?;
     let (to, who) = match request.kind {
         PrincipalKind::Supervisor => (ActionState::Withdrawn, "the supervisor refused it"),

@@ -349,6 +349,9 @@ pub struct Action {
     pub recipients: Vec<String>,
     /// Digest of exactly what is shown.
     pub digest: String,
+    /// The template that words the card, its version and the language.
+    #[serde(default)]
+    pub template: Option<String>,
     /// Why it stands where it does, or why the person is asked.
     #[serde(default)]
     pub reason: Option<String>,

@@ -298,7 +298,7 @@ impl Case<'_> {
             if !kept {
                 return Err(unauthorized(&format!(
                     "against the rule \"{}\"",
-                    rule.terms().words()
+                    rule.terms().words(domain::words::Language::En)
                 )));
             }
         }

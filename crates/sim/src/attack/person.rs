@@ -308,7 +308,7 @@ impl Person {
         let device = self.device.clone();
         match sim.write("a tap", move |cx, tx| control::pause(cx, tx, &device, duty))? {
             Changed::Done => self.stood(sim, duty.map_or(Stop::All, Stop::Pause)),
-            Changed::Conflict(_) => Ok(()),
+            Changed::Conflict(_) | Changed::NotYours(_) => Ok(()),
         }
     }
 

@@ -635,6 +635,8 @@ CREATE TABLE approval (
   until_at BIGINT NOT NULL,
   rests_on UUID REFERENCES grants (id),
   template TEXT NOT NULL,
+  -- What the card was worded with when they tapped, as their device says.
+  shown TEXT,
   created_at BIGINT NOT NULL,
   state TEXT NOT NULL,
   decided_by UUID,

@@ -129,6 +129,7 @@ pub fn approval(h: &Harness, action: &Action) -> Approval {
         until_at: now(h).plus_ms(30_000),
         rests_on: None,
         template: "card/1".into(),
+        shown: None,
         created_at: now(h),
         state: ApprovalState::Requested,
         decided_by: None,

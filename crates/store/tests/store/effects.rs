@@ -424,7 +424,7 @@ fn an_approval_moves_on_and_is_used_once() {
             by: Some(h.user),
             device: Some(h.id()),
             reason: Some("fine".into()),
-            template: Some("action-2 zh".into()),
+            shown: Some("action-2 zh".into()),
         };
         let at = h.clock.advance_ms(1);
         // Nobody decided, or from nowhere: the schema's own word.

@@ -13,6 +13,16 @@ const REASONS: [&str; 5] = ["why = ", "why: ", "reason = Some(", "unsent(", "oth
 /// Where such reasons are made.
 const STAGES: [&str; 3] =
     ["crates/engine/src/", "crates/domain/src/effect/outcome.rs", "crates/connect/src/effect.rs"];
+/// How a reason begins, wherever it stands in a file that only decides what became of an effect.
+const BEGINS: [&str; 5] = ["it ", "its ", "no ", "nobody ", "the person "];
+/// Those files.
+const OUTCOMES: [&str; 5] = [
+    "crates/domain/src/effect/outcome.rs",
+    "crates/engine/src/dispatcher.rs",
+    "crates/engine/src/reconciler.rs",
+    "crates/engine/src/control/actions.rs",
+    "crates/connect/src/effect.rs",
+];
 
 /// The texts of a source file with what stands before each on its line; comments and tests are left out.
 fn texts(file: &SourceFile) -> Vec<(String, String)> {
@@ -71,8 +81,10 @@ fn missing(file: &SourceFile) -> Vec<String> {
     let mut found = Vec::new();
     for (before, text) in texts(file) {
         let sentence = text.starts_with(|c: char| c.is_uppercase()) && text.ends_with('.');
-        let reason = REASONS.iter().any(|start| before.ends_with(start));
-        let counts = (answers && sentence) || (stage && reason && text.contains(' '));
+        let reason = stage && REASONS.iter().any(|start| before.ends_with(start));
+        let outcome = OUTCOMES.contains(&file.path.as_str())
+            && BEGINS.iter().any(|start| text.starts_with(start));
+        let counts = (answers && sentence) || ((reason || outcome) && text.contains(' '));
         if counts && said(&text, Language::Zh) == text {
             found.push(format!("{}: no Chinese in domain/src/words/said.rs: {text}", file.path));
         }
@@ -92,6 +104,9 @@ fn a_sentence_without_chinese_is_found() {
         |text: &str| missing(&SourceFile::sample("crates/engine/src/control/x.rs", text)).len();
     assert_eq!(sample("Conflict(\"Nobody has ever said this {what} \\\n    before.\".into())"), 1);
     assert_eq!(sample("let why = \"nobody has ever said this\";"), 1);
+    let arm =
+        SourceFile::sample("crates/engine/src/reconciler.rs", "true => \"it never said this\",");
+    assert_eq!(missing(&arm).len(), 1);
     assert_eq!(sample("let why = \"nobody decided in time\"; // \"Not this one.\""), 0);
     assert_eq!(sample("Conflict(format!(\"This can no longer be decided: it is {}.\", words))"), 0);
 }

@@ -24,6 +24,7 @@ export function makeActions(at, t) {
     amount: { minor: 260_000, currency: "HKD", text: "HKD 2 600.00" },
     recipients: [],
     digest: "9f31c07ab2".repeat(6),
+    template: "action-2 en",
     reason: t("No grant of yours covers it.", "没有你的授权覆盖它。"),
     expires_at: at(9),
     if_nothing: t(
@@ -64,6 +65,7 @@ export function makeActions(at, t) {
     device_name,
     reason: null,
     template: "action-2 en",
+    shown: state === "requested" ? null : "action-2 en",
     until_at: at(9),
     moved_at: at(0.9),
   });

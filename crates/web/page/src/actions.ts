@@ -295,7 +295,7 @@ export async function decide(proposal: Proposal, yes: boolean): Promise<void> {
   }
 }
 
-/** What the person says of an action. A release carries the digest of what was shown. */
+/** What the person says of an action. A release carries the digest of what was shown, and how it was worded. */
 export async function act(
   action: Action,
   how: "approve" | "deny" | "state",
@@ -307,7 +307,7 @@ export async function act(
     return;
   }
   setDecision(action.id, decision);
-  const shown = how === "approve" ? { digest: action.digest } : {};
+  const shown = how === "approve" ? { digest: action.digest, template: action.template } : {};
   const looking = more.statement === "keep_looking" ? s.words.value.actLooking : null;
   try {
     const path = `/v1/actions/${action.id}/${how}`;

@@ -83,6 +83,8 @@ export interface Approval {
   device_name: string | null;
   reason: string | null;
   template: string;
+  /** The same as it was before whoever released it. */
+  shown: string | null;
   until_at: Time;
   moved_at: Time;
 }
@@ -105,6 +107,8 @@ export interface Action {
   tool: string;
   effect: Effect;
   tier: string | null;
+  /** How its card is worded. */
+  template: string;
   state: ActionState;
   words: string;
   what: string;

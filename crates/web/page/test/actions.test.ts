@@ -21,6 +21,7 @@ const action = (id: string, more: Partial<Action> = {}): Action => ({
   amount: { minor: 260_000, currency: "HKD", text: "HKD 2 600.00" },
   recipients: [],
   digest: "",
+  template: "action-2 en",
   reason: null,
   expires_at: null,
   if_nothing: null,

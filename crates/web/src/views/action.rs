@@ -38,7 +38,7 @@ pub(crate) fn whole(tx: &mut Tx<'_>, seen: &Seen<'_>, id: ActionId) -> Result<An
 }
 
 /// What a supervisor reads of an action: what it is and costs, who is asked, and where it stands.
-const SUPERVISORS: [&str; 17] = [
+const SUPERVISORS: [&str; 18] = [
     "id",
     "tool",
     "effect",
@@ -49,6 +49,7 @@ const SUPERVISORS: [&str; 17] = [
     "amount",
     "recipients",
     "digest",
+    "template",
     "expires_at",
     "undo_ms",
     "created_at",
@@ -61,8 +62,8 @@ const SUPERVISORS: [&str; 17] = [
 const WAITS: ActionFacts =
     ActionFacts { state: ActionState::AwaitingApproval, escalated: false, said_by_user: false };
 /// What they read of a release that is not theirs.
-const OF_OTHERS: [&str; 8] =
-    ["id", "state", "of", "words", "by", "template", "until_at", "moved_at"];
+const OF_OTHERS: [&str; 9] =
+    ["id", "state", "of", "words", "by", "template", "shown", "until_at", "moved_at"];
 
 /// The action for a supervisor: where it stands and until when is told by their own request; all that is not
 /// named above is the owner's own.
@@ -121,6 +122,7 @@ pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result
             "by": approval.decided_by.map(|_| approval.kind),
             "device": approval.device,
             "template": approval.template,
+            "shown": approval.shown,
             "until_at": approval.until_at,
             "moved_at": approval.moved_at,
         })
@@ -142,6 +144,7 @@ pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result
         "words": words::action_line(facts, language),
         "amount": money(amount(action)),
         "digest": action.digest,
+        "template": words::action_template(language),
         "expires_at": until,
         "undo_ms": undo_ms,
         "not_before": action.not_before,
