@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Amount, Clock as _, Currency, SystemClock};
+use base::{Amount, Clock as _, SystemClock};
 use serde::Deserialize;
 use sim::attack::{AttackError, Finding, Options, Progress, Report, Target, ToolSpec};
 use sim::crash::Scratch;
@@ -94,17 +94,16 @@ fn words(report: &Report) -> String {
     for (tool, most) in &report.reach.actions {
         line(tool, most.to_string(), report.actions.get(tool).unwrap_or(&0).to_string());
     }
+    let within = |of: &[Amount], currency| of.iter().find(|one| one.currency == currency).copied();
     for most in &report.reach.money {
-        let minor = report.money.get(most.currency.code()).copied().unwrap_or(0);
-        line("money", most.to_string(), Amount { minor, currency: most.currency }.to_string());
+        let none = Amount { minor: 0, currency: most.currency };
+        let worst = within(&report.money, most.currency).unwrap_or(none);
+        line("money", most.to_string(), worst.to_string());
     }
-    let unheard = report.money.iter().filter_map(|(code, minor)| {
-        let currency = Currency::parse(code).ok()?;
-        let known = report.reach.money.iter().any(|most| most.currency == currency);
-        (!known).then_some(Amount { minor: *minor, currency })
-    });
-    for amount in unheard {
-        line("money", "none".into(), amount.to_string());
+    for worst in &report.money {
+        if within(&report.reach.money, worst.currency).is_none() {
+            line("money", "none".into(), worst.to_string());
+        }
     }
     line("people written to", report.reach.people.len().to_string(), report.people.to_string());
     text.push('\n');

@@ -344,6 +344,6 @@ fn a_further_sending_that_nobody_knows_of_has_a_card_of_its_own() {
     }
     assert_eq!((room.state(), cards(&room)), (ActionState::Unknown, 2));
     said(&room, Statement::DidNot);
-    let open = room.talk.read(|tx, owner| store::fault::all_open(tx, owner));
+    let open = room.talk.read(store::fault::all_open);
     assert_eq!(open.len(), 0, "{open:?}");
 }

@@ -2,6 +2,7 @@
 
 use base::DeviceId;
 use domain::state::{ActionState, AttemptState, RuleState};
+use domain::words::Language;
 use serde_json::json;
 
 use super::super::person::Tap;
@@ -19,6 +20,7 @@ fn person() -> Person {
         owner: id(2),
         principal: id(3),
         source: id(4),
+        kind: PrincipalKind::User,
         name: "phone".into(),
         token_digest: Digest::of(b"token"),
         created_at: Timestamp::from_micros(0),
@@ -103,7 +105,8 @@ fn a_request_against_a_rule_of_the_supervisor_is_found() {
     let mut found: BTreeMap<&str, (u64, bool)> = BTreeMap::new();
     for demand in [Demand::Person, Demand::Supervisor, Demand::Forbid] {
         let report = sampled(|target| drop(target.rows.rules.insert(id(10), rule(10, demand))));
-        let words = format!("against the rule \"{}\"", rule(10, demand).terms().words());
+        let words =
+            format!("against the rule \"{}\"", rule(10, demand).terms().words(Language::En));
         let against = report.findings.iter().filter(|finding| finding.what.contains(&words));
         found.insert(demand.word(), (report.requests, against.count() > 0));
     }
