@@ -60,6 +60,17 @@ pub enum Effect {
     Human,
 }
 
+impl Effect {
+    /// Milliseconds between a release and its sending, in which one tap takes it back.
+    pub fn undo_ms(self, limits: &base::Limits) -> u64 {
+        match self {
+            Effect::Paid | Effect::Commitment => limits.undo_paid_ms,
+            Effect::Outward => limits.undo_outward_ms,
+            Effect::Read | Effect::Reversible | Effect::Authority | Effect::Human => 0,
+        }
+    }
+}
+
 /// The risk tiers of actions (PRO-08). R0 and R1 have no outside effect and need no action.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,

@@ -1,6 +1,9 @@
 //! What can wake the agent, and where an event goes (EVT-01, EVT-02, EVT-07, QUE-04).
 
-use base::{SessionId, Timestamp};
+use std::fmt;
+use std::str::FromStr;
+
+use base::{ActionId, ProposalId, SessionId, Timestamp};
 
 /// How far the channel that an event came through is trusted. Set by the ingress, never by content.
 #[derive(
@@ -225,6 +228,38 @@ pub fn covers(wanted: Option<&str>, topic: Option<&str>) -> bool {
 /// Whether nothing has come since an instant for as long as something should have (EVT-12).
 pub fn is_overdue(since: Timestamp, expect_ms: u64, now: Timestamp) -> bool {
     since.plus_ms(expect_ms) <= now
+}
+
+/// A card that the user asks about in a message; on record as `action:<id>` or `proposal:<id>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedAbout {
+    /// Of an action.
+    Action(ActionId),
+    /// Of a question about a duty.
+    Proposal(ProposalId),
+}
+
+impl fmt::Display for AskedAbout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AskedAbout::Action(id) => write!(f, "action:{id}"),
+            AskedAbout::Proposal(id) => write!(f, "proposal:{id}"),
+        }
+    }
+}
+
+impl FromStr for AskedAbout {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let no_card = || format!("{text:?} names no card");
+        match text.split_once(':').ok_or_else(no_card)? {
+            ("action", id) => id.parse().map(AskedAbout::Action).map_err(|_| no_card()),
+            ("proposal", id) => id.parse().map(AskedAbout::Proposal).map_err(|_| no_card()),
+            _ => Err(no_card()),
+        }
+    }
 }
 
 /// What the router found out about an event from outside, from records alone.

@@ -1,7 +1,7 @@
 //! Admission: the first cut line. A released action goes on only if every condition holds now (ADM-01..05).
 
 use base::{ActionId, OwnerId, Timestamp};
-use domain::effect::{Control, Effect, Refusal, admit, demanded};
+use domain::effect::{Control, Refusal, admit, demanded};
 use domain::state::{ActionState, ApprovalState};
 use store::action::Action;
 use store::approval::Approval;
@@ -63,7 +63,7 @@ fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<()> {
     }
     let control = control(tx, &held)?;
     let Err(refusal) = admit(&held.standing(cx), &control, now) else {
-        let undo_ms = undo_ms(cx, held.content.effect);
+        let undo_ms = held.content.effect.undo_ms(&cx.limits);
         let action = &mut held.action;
         action.state = ActionState::Admitted;
         action.not_before = Some(now.plus_ms(undo_ms));
@@ -72,15 +72,6 @@ fn record(cx: &Context, tx: &mut OwnerTx<'_, '_>, id: ActionId) -> Result<()> {
         return store::action::put(tx, action, was, None);
     };
     refused(cx, tx, &mut held, &refusal, &control)
-}
-
-/// How long the person can undo it with one tap before it leaves.
-fn undo_ms(cx: &Context, effect: Effect) -> u64 {
-    match effect {
-        Effect::Paid | Effect::Commitment => cx.limits.undo_paid_ms,
-        Effect::Outward => cx.limits.undo_outward_ms,
-        Effect::Read | Effect::Reversible | Effect::Authority | Effect::Human => 0,
-    }
 }
 
 /// A refusal by a stop changes nothing but the note of it; others end the action or ask anew (ADM-20).

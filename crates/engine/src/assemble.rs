@@ -3,7 +3,8 @@
 use agent::{DutyNote, Input, Prefix, Profile, StepKind, Tail, Terms, Turn};
 use base::{Id as _, RunId, SessionId, Timestamp};
 use domain::draft::Draft;
-use domain::event::{EventKind, How, Trust};
+use domain::effect::Content;
+use domain::event::{AskedAbout, EventKind, How, Trust};
 use domain::schedule::{Rule, local_words, zone};
 use domain::state::{DutyState, ProposalState, ScheduleState, SubscriptionState};
 use domain::words::{self, Language};
@@ -295,25 +296,31 @@ fn heading(tx: &mut OwnerTx<'_, '_>, session: &Session, event: &Event) -> Result
 
 /// The card that a message of the user asks about, as it stands now.
 fn asked_about(tx: &mut OwnerTx<'_, '_>, about: &str) -> Result<String> {
-    let corrupt = || StoreError::Corrupt(format!("a message about {about}"));
-    let (kind, id) = about.split_once(':').ok_or_else(corrupt)?;
-    let (what, state) = match kind {
-        "action" => {
-            let held = crate::effect::held(tx, id.parse().map_err(|_| corrupt())?)?;
-            let what = words::operation(&held.content, Language::En);
-            (what, words::action_state(held.action.state).to_owned())
+    let about = about.parse::<AskedAbout>().map_err(StoreError::Corrupt)?;
+    let (card, what, state) = match about {
+        AskedAbout::Action(id) => {
+            let action = store::action::get(tx, id)?;
+            let state = words::action_state(action.state).to_owned();
+            // What was erased is still asked about.
+            let what = match store::event::body(tx, action.content)? {
+                None => "(erased)".to_owned(),
+                Some(bytes) => {
+                    let content = Content::read(&bytes).map_err(StoreError::Corrupt)?;
+                    words::operation(&content, Language::En)
+                }
+            };
+            (format!("action {id}"), what, state)
         }
-        "proposal" => {
+        AskedAbout::Proposal(id) => {
             let owner = tx.owner();
-            let id = id.parse().map_err(|_| corrupt())?;
             let proposal = store::proposal::get(tx, owner, id)?;
             let content = store::event::body_text(tx, proposal.content)?;
-            (content, format!("{}, {}", proposal.kind.word(), proposal.state))
+            let state = format!("{}, {}", proposal.kind.word(), proposal.state);
+            (format!("proposal {id}"), content, state)
         }
-        _ => return Err(corrupt()),
     };
     let what = quoted(&what);
-    Ok(format!(" about {kind} {id} ({state}): {what}; the person has not decided by asking"))
+    Ok(format!(" about {card} ({state}): {what}; the person has not decided by asking"))
 }
 
 /// A word of a sender's, such as a topic: in quotation marks, with every mark that could end them or the

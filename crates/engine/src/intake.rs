@@ -4,11 +4,8 @@
 //! never behind the router. Everything else waits unrouted; what comes from outside is accepted without
 //! the owner's lock, so that a flood of it delays nobody.
 
-use base::{
-    ActionId, BodyId, Digest, DutyId, EventId, OwnerId, ProposalId, SessionId, SourceId, Timestamp,
-    WorkItemId,
-};
-use domain::event::{Arrival, EventKind, Trust};
+use base::{BodyId, Digest, DutyId, EventId, OwnerId, SessionId, SourceId, Timestamp, WorkItemId};
+use domain::event::{Arrival, AskedAbout, EventKind, Trust};
 use domain::state::WorkItemState;
 use store::device::Device;
 use store::event::{Accepted, Event, NewBody};
@@ -239,16 +236,6 @@ fn written(cx: &Context, owner: OwnerId, now: Timestamp, seq: i64, incoming: Inc
     Written { event, body, item }
 }
 
-/// A card that the user asks about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AskedAbout {
-    /// Of an action.
-    Action(ActionId),
-    /// Of a question about a duty.
-    Proposal(ProposalId),
-}
-
 /// A message that asks about a card: taken in like every other, with a reference that the run reads. It
 /// decides nothing (UX rule 4).
 pub fn question(
@@ -260,18 +247,16 @@ pub fn question(
     about: AskedAbout,
 ) -> Result<Receipt> {
     let owner = tx.owner();
-    let about = match about {
+    match about {
         AskedAbout::Action(id) if store::action::get(tx, id)?.owner != owner => {
             return Err(StoreError::Missing("action"));
         }
-        AskedAbout::Action(id) => format!("action:{id}"),
-        AskedAbout::Proposal(id) => {
-            format!("proposal:{}", store::proposal::get(tx, owner, id)?.id)
-        }
-    };
+        AskedAbout::Action(_) => {}
+        AskedAbout::Proposal(id) => drop(store::proposal::get(tx, owner, id)?),
+    }
     let receipt = message(cx, tx, device, client_id, text)?;
     if let Receipt::New { event, .. } = receipt {
-        store::event::set_about(tx, event, &about)?;
+        store::event::set_about(tx, event, about)?;
     }
     Ok(receipt)
 }

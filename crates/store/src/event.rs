@@ -2,7 +2,7 @@
 
 use base::Id as _;
 use base::{BodyId, Digest, DutyId, EventId, OwnerId, RunId, SessionId, SourceId, Timestamp};
-use domain::event::{EventKind, Trust};
+use domain::event::{AskedAbout, EventKind, Trust};
 
 use crate::error::{Result, StoreError};
 use crate::sql::statements;
@@ -217,8 +217,8 @@ pub fn dispose(tx: &mut OwnerTx<'_, '_>, id: EventId, disposition: &str) -> Resu
 }
 
 /// Notes the card that the user asks about in it.
-pub fn set_about(tx: &mut OwnerTx<'_, '_>, id: EventId, about: &str) -> Result<()> {
-    tx.run(&ABOUT, params![id, about])?;
+pub fn set_about(tx: &mut OwnerTx<'_, '_>, id: EventId, about: AskedAbout) -> Result<()> {
+    tx.run(&ABOUT, params![id, about.to_string()])?;
     Ok(())
 }
 

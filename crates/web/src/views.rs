@@ -5,6 +5,7 @@ mod heard;
 
 use base::{BodyId, Timestamp};
 use domain::draft::Draft;
+use domain::event::AskedAbout;
 use domain::schedule::{Rule, month, zone};
 use domain::state::{DutyState, ProposalState, RunState, ScheduleState};
 use domain::words::{self, DutyFacts, Language, Question, duty_line};
@@ -58,9 +59,7 @@ pub(crate) fn entry(entry: &Entry) -> Value {
         "duty": entry.duty,
         "proposal": entry.proposal,
         "action": entry.action,
-        "about": entry.about.as_deref().and_then(|about| about.split_once(':')).map(
-            |(kind, id)| json!({kind: id}),
-        ),
+        "about": entry.about.as_deref().and_then(|about| about.parse::<AskedAbout>().ok()),
         "late": entry.late,
     })
 }

@@ -236,7 +236,7 @@ pub(super) const SENTENCES: &[Template] = &[
     ("it answered that it failed: {}", "对方答复说失败了：“{}”"),
     ("it answered what proves nothing by itself: {}", "对方的答复本身不能证明什么：“{}”"),
     ("it answered without a receipt", "答复里没有凭据"),
-    ("its answer is not JSON", "答复不是 JSON"),
+    ("its answer is not JSON", "答复的格式不对"),
     ("it answered with error {}: {}", "对方答复错误 {}：“{}”"),
     ("it answered with HTTP {}", "对方答复 HTTP {}"),
     ("it answered that it refuses the connector's key: {}", "对方拒绝连接器的密钥：“{}”"),

@@ -223,7 +223,10 @@ pub async fn approve(
         return screen.result(&json!({"id": id, "state": action.state}), "");
     }
     let own = answer.id.unwrap_or_else(|| client.new_id());
-    let body = json!({"id": own, "digest": shown, "template": action.template});
+    let mut body = json!({"id": own, "digest": shown});
+    if let Some(template) = &action.template {
+        body["template"] = json!(template);
+    }
     let digest = line(&shown);
     let lost = GiveUp {
         no_connection: "Not released",

@@ -437,7 +437,7 @@ fn an_approval_moves_on_and_is_used_once() {
         (first.state, first.moved_at) = (ApprovalState::Granted, at);
         (first.decided_by, first.device, first.decided_at) = (tap.by, tap.device, Some(at));
         first.reason.clone_from(&tap.reason);
-        first.template = "action-2 zh".into();
+        first.shown = Some("action-2 zh".into());
         let id = first.id;
         let get = || h.read(move |tx| store::approval::get(tx, id));
         assert_eq!(get(), Ok(first.clone()));

@@ -4,7 +4,7 @@
 //! people are put in when it is read; see [`with_words`].
 
 use base::{ActionId, Amount, Limits, Timestamp};
-use domain::effect::{Content, Effect};
+use domain::effect::Content;
 use domain::schedule::zone;
 use domain::state::{ActionState, ApprovalState};
 use domain::words::{self, ActionFacts, Language};
@@ -127,7 +127,7 @@ pub(crate) fn short(tx: &mut Tx<'_>, seen: &Seen<'_>, action: &Action) -> Result
             "moved_at": approval.moved_at,
         })
     });
-    let undo_ms = undo_ms(seen.limits, action.effect);
+    let undo_ms = action.effect.undo_ms(seen.limits);
     let facts = ActionFacts {
         state,
         escalated: action.escalated_at.is_some(),
@@ -201,14 +201,6 @@ fn attempt(attempt: &Attempt, language: Language) -> Value {
 }
 
 /// How long a release of such an effect can still be taken back.
-fn undo_ms(limits: &Limits, effect: Effect) -> u64 {
-    match effect {
-        Effect::Paid | Effect::Commitment => limits.undo_paid_ms,
-        Effect::Outward => limits.undo_outward_ms,
-        Effect::Read | Effect::Reversible | Effect::Authority | Effect::Human => 0,
-    }
-}
-
 /// Puts words into a frame: of the frozen content, of the outside, and of whoever decided. What an answer
 /// was kept of is shown as it was then; a reason is shown while it is of that state. What is not for this
 /// reader goes at the end, here and nowhere else.

@@ -131,7 +131,11 @@ impl Room {
     }
 
     pub fn approve(&self, action: &Value) -> Reply {
-        self.tap(action, "approve", json!({"digest": action["digest"]}))
+        self.tap(
+            action,
+            "approve",
+            json!({"digest": action["digest"], "template": action["template"]}),
+        )
     }
 }
 
@@ -150,7 +154,7 @@ const AT: &str = "2026-11-30T08:00:00.000000Z";
 fn a_card_shows_what_is_released_why_until_when_and_what_else() {
     let (room, action) = Room::asked();
     let request = &action["approvals"][0];
-    let wanted = json!({
+    let mut wanted = json!({
         "id": action["id"], "duty": null, "title": null, "task_version": null, "tool": "hotel.book",
         "effect": "paid", "tier": "r4", "state": "awaiting_approval",
         "words": "Waiting for your decision",
@@ -171,6 +175,8 @@ fn a_card_shows_what_is_released_why_until_when_and_what_else() {
             "until_at": "2026-12-01T08:00:00.000000Z", "moved_at": AT}],
         "asked": ["user"], "attempts": [], "seq": action["seq"],
     });
+    wanted["template"] = json!("action-2 en");
+    wanted["approvals"][0]["shown"] = Value::Null;
     assert_eq!(action, wanted);
     let chat = room.server.get(&room.device.token, "/v1/chat").json();
     let card = chat["entries"].as_array().and_then(|all| all.last()).expect("an entry");
@@ -195,7 +201,9 @@ fn exactly_what_was_shown_is_released_sent_once_and_proven() {
         let reply = room.tap(&action, "approve", json!({"digest": stale}));
         assert!(detail(&reply).contains("not what was shown"), "{stale}");
     }
-    let body = json!({"id": room.server.id(), "digest": action["digest"]});
+    // Read in Chinese, by what the device says; the request itself stays as it was asked.
+    let shown = "action-2 zh".repeat(9);
+    let body = json!({"id": room.server.id(), "digest": action["digest"], "template": shown});
     let path = format!("/v1/actions/{}/approve", text(&action["id"]));
     let approve = || room.server.post(&room.device.token, &path, &body);
     let released = approve().json();
@@ -207,6 +215,8 @@ fn exactly_what_was_shown_is_released_sent_once_and_proven() {
     let by = (&approval["state"], &approval["by"], &approval["device"], &approval["device_name"]);
     let phone = json!(room.device.id);
     assert_eq!(by, (&json!("granted"), &json!("user"), &phone, &json!("phone")));
+    let kept = format!("{}…", &shown[..64]);
+    assert_eq!((&approval["template"], &approval["shown"]), (&json!("action-2 en"), &json!(kept)));
     // A repeat is answered as the first time and releases nothing more.
     assert_eq!(approve().json(), released);
     assert!(detail(&room.approve(&action)).contains("released, not sent yet"));

@@ -134,7 +134,7 @@ fn the_supervisor_decides_on_what_names_them_and_sees_only_that() {
 
 /// What a supervisor reads of an action that the owner reads so.
 fn masked(owners: &Value, words: &str) -> Value {
-    let kept = "id tool effect state what card amount recipients digest created_at moved_at asked seq undo_ms";
+    let kept = "id tool effect state what card amount recipients digest template created_at moved_at asked seq undo_ms";
     let own = owners["approvals"].as_array().and_then(|all| all.last()).expect("theirs").clone();
     let mut seen = json!({"words": words, "expires_at": own["until_at"], "approvals": [],
         "contradicted": false, "attempts": []});
