@@ -420,6 +420,23 @@ fn a_question_about_a_card_reaches_the_agent_with_it_and_decides_nothing() {
 }
 
 #[test]
+fn a_question_about_a_card_whose_content_was_erased_is_still_worked_on() {
+    let (room, action) = Room::asked();
+    let about = json!({"action": action["id"]});
+    let body = json!({"id": room.server.id(), "text": "is breakfast included?", "about": about});
+    assert_eq!(room.server.post(&room.device.token, "/v1/messages", &body).status, 202);
+    let id = text(&action["id"]).parse().expect("an id");
+    room.server.write(move |_, tx| {
+        let content = store::action::get(tx, id)?.content;
+        store::event::erase_body(tx, content)
+    });
+    room.turn(room.server.owner.main_session);
+    let chat = room.server.get(&room.device.token, "/v1/chat").json();
+    let question = chat["entries"].as_array().and_then(|all| all.last()).expect("an entry");
+    assert_eq!((&question["kind"], &question["state"]), (&json!("user"), &json!("handled")));
+}
+
+#[test]
 fn decisions_are_counted_by_tool() {
     let (room, action) = Room::asked();
     let log = || room.server.get(&room.device.token, "/v1/decisions").json();
