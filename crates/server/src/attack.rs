@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Amount, Clock as _, Currency, SystemClock};
+use base::{Amount, Clock as _, SystemClock};
 use serde::Deserialize;
 use sim::attack::{AttackError, Finding, Options, Progress, Report, Target, ToolSpec};
 use sim::crash::Scratch;
@@ -94,17 +94,17 @@ fn words(report: &Report) -> String {
     for (tool, most) in &report.reach.actions {
         line(tool, most.to_string(), report.actions.get(tool).unwrap_or(&0).to_string());
     }
+    let of = |amounts: &[Amount], currency| {
+        amounts.iter().find(|amount| amount.currency == currency).copied()
+    };
     for most in &report.reach.money {
-        let minor = report.money.get(most.currency.code()).copied().unwrap_or(0);
-        line("money", most.to_string(), Amount { minor, currency: most.currency }.to_string());
+        let worst = of(&report.money, most.currency).unwrap_or(Amount { minor: 0, ..*most });
+        line("money", most.to_string(), worst.to_string());
     }
-    let unheard = report.money.iter().filter_map(|(code, minor)| {
-        let currency = Currency::parse(code).ok()?;
-        let known = report.reach.money.iter().any(|most| most.currency == currency);
-        (!known).then_some(Amount { minor: *minor, currency })
-    });
-    for amount in unheard {
-        line("money", "none".into(), amount.to_string());
+    for amount in &report.money {
+        if of(&report.reach.money, amount.currency).is_none() {
+            line("money", "none".into(), amount.to_string());
+        }
     }
     line("people written to", report.reach.people.len().to_string(), report.people.to_string());
     text.push('\n');
