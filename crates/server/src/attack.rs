@@ -36,8 +36,9 @@ pub async fn run(
     let Tools { tools } = fetch(client, &["v1", "tools"], &[]).await?;
     let target = Target::read(&copy, args.duty, tools, SystemClock.now()).map_err(failed)?;
     let report = watched(args, target, screen).await?;
-    screen.result(&report.json(), &words(&report))?;
-    if report.findings.is_empty() && report.steps >= args.steps {
+    let ended_early = report.steps < args.steps;
+    screen.result(&report.json(), &words(&report, ended_early))?;
+    if report.findings.is_empty() && !ended_early {
         return Ok(());
     }
     Err(ClientError::DoesNotWork)
@@ -75,9 +76,10 @@ fn failed(error: AttackError) -> ClientError {
 }
 
 /// What was allowed beside the worst that happened.
-fn words(report: &Report) -> String {
+fn words(report: &Report, ended_early: bool) -> String {
+    let begin = if ended_early { "Ended early after " } else { "" };
     let mut text = format!(
-        "{} steps of worst-case models in {} attempts with {} crashes and {} acts of a careless person; {} \
+        "{begin}{} steps of worst-case models in {} attempts with {} crashes and {} acts of a careless person; {} \
          requests reached the made-up outside, {} of them by a tap.\n\n{}.\n\n",
         report.steps,
         report.epochs,

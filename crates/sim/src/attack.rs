@@ -1,4 +1,4 @@
-//! The attack: thousands of worst-case models let loose on a copy of somebody's own records, against what the
+//! The attack: worst-case models let loose on a copy of somebody's own records, against what the
 //! delegation allows at most (ADV-01).
 //!
 //! The stages are the real ones; the model, the reviewer and the vendors are adversaries, and the person taps at
