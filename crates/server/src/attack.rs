@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::{Amount, Clock as _, SystemClock};
 use serde::Deserialize;
 use sim::attack::{AttackError, Finding, Options, Progress, Report, Target, ToolSpec};
-use sim::crash::Scratch;
+use testkit::stores::TempFolder;
 
 use crate::cli::AttackArgs;
 use crate::client::{Client, ClientError, Screen, fetch};
@@ -30,7 +30,7 @@ pub async fn run(
 ) -> Result<(), ClientError> {
     screen.note("Copying your records.")?;
     // In memory where the machine has that; nobody else may read it, and it goes with this run.
-    let folder = Scratch::new()?;
+    let folder = TempFolder::in_memory()?;
     let copy = folder.path().join("copy.db");
     client.download(&["v1", "copy"], &copy, COPY_MS).await?;
     let Tools { tools } = fetch(client, &["v1", "tools"], &[]).await?;
