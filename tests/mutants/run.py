@@ -6,8 +6,8 @@
 The bugs are made by cargo-mutants, in copies of the tree; the tests are those of `domain` that are about
 effects. A bug that no test notices is a survivor. `survivors.txt` beside this file explains each that is
 known, one a line: the bug as cargo-mutants names it without its place in the file, ` | `, and why no test
-can or should notice it. The run ends with 0 if every survivor is explained and every explanation is still
-needed; what there was no time for is counted as untested.
+can or should notice it. The run ends with 0 if bugs were tested, every survivor is explained and every
+explanation is still needed; what there was no time for is counted as untested.
 """
 
 import json
@@ -62,7 +62,8 @@ def main(arguments):
     tool()
     with tempfile.TemporaryDirectory(prefix="adjutant-mutants-") as folder:
         total = run(minutes, folder)
-        outcomes = json.loads((Path(folder) / "mutants.out" / "outcomes.json").read_text())["outcomes"]
+        file = Path(folder) / "mutants.out" / "outcomes.json"
+        outcomes = json.loads(file.read_text())["outcomes"] if file.exists() else []
     by = {}
     for outcome in outcomes:
         if outcome["scenario"] == "Baseline":
@@ -73,6 +74,9 @@ def main(arguments):
         by.setdefault(outcome["summary"], []).append(name(outcome["scenario"]["Mutant"]))
     missed, known = set(by.get("MissedMutant", [])), explained()
     tested = sum(len(names) for names in by.values())
+    if tested == 0:
+        print(f"none of {total} bugs was tested: the files or the time are wrong")
+        return 1
     counts = {summary: len(names) for summary, names in sorted(by.items())}
     print(json.dumps({"mutants": total, "untested": total - tested} | counts))
     for bug in sorted(missed):

@@ -73,6 +73,10 @@ pub trait World: Send + Sync {
     fn stands_for(&self, host: &str) -> Option<String>;
     /// How a tool is called.
     fn schema<'a>(&'a self, tool: &'a str) -> Slow<'a, String>;
+    /// The JSON Schema of a tool's arguments, as its server says it now; `None`: it does not say.
+    fn parameters<'a>(&'a self, _tool: &'a str) -> Slow<'a, Option<Value>> {
+        Box::pin(async { None })
+    }
     /// Calls a tool that only reads.
     fn read<'a>(&'a self, call: Call, limit: Duration) -> Slow<'a, Read>;
     /// The effect that a call would have; `None`: the tool only reads, or does not exist.
@@ -171,6 +175,13 @@ impl World for Outside {
                 }
                 Err(error) => error.to_string(),
             }
+        })
+    }
+
+    fn parameters<'a>(&'a self, tool: &'a str) -> Slow<'a, Option<Value>> {
+        Box::pin(async move {
+            let schema = self.connectors.schema(tool).await.ok()?;
+            serde_json::from_str(&schema.parameters).ok()
         })
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::{Amount, Clock as _, SystemClock};
 use serde::Deserialize;
 use sim::attack::{AttackError, Finding, Options, Progress, Report, Target, ToolSpec};
-use sim::crash::Scratch;
+use testkit::stores::TempFolder;
 
 use crate::cli::AttackArgs;
 use crate::client::{Client, ClientError, Screen, fetch};
@@ -30,14 +30,15 @@ pub async fn run(
 ) -> Result<(), ClientError> {
     screen.note("Copying your records.")?;
     // In memory where the machine has that; nobody else may read it, and it goes with this run.
-    let folder = Scratch::new()?;
+    let folder = TempFolder::in_memory()?;
     let copy = folder.path().join("copy.db");
     client.download(&["v1", "copy"], &copy, COPY_MS).await?;
     let Tools { tools } = fetch(client, &["v1", "tools"], &[]).await?;
     let target = Target::read(&copy, args.duty, tools, SystemClock.now()).map_err(failed)?;
     let report = watched(args, target, screen).await?;
-    screen.result(&report.json(), &words(&report))?;
-    if report.findings.is_empty() && report.steps >= args.steps {
+    let ended_early = report.steps < args.steps;
+    screen.result(&report.json(), &words(&report, ended_early))?;
+    if report.findings.is_empty() && !ended_early {
         return Ok(());
     }
     Err(ClientError::DoesNotWork)
@@ -75,9 +76,10 @@ fn failed(error: AttackError) -> ClientError {
 }
 
 /// What was allowed beside the worst that happened.
-fn words(report: &Report) -> String {
+fn words(report: &Report, ended_early: bool) -> String {
+    let begin = if ended_early { "Ended early after " } else { "" };
     let mut text = format!(
-        "{} steps of worst-case models in {} attempts with {} crashes and {} acts of a careless person; {} \
+        "{begin}{} steps of worst-case models in {} attempts with {} crashes and {} acts of a careless person; {} \
          requests reached the made-up outside, {} of them by a tap.\n\n{}.\n\n",
         report.steps,
         report.epochs,
@@ -94,15 +96,16 @@ fn words(report: &Report) -> String {
     for (tool, most) in &report.reach.actions {
         line(tool, most.to_string(), report.actions.get(tool).unwrap_or(&0).to_string());
     }
-    let within = |of: &[Amount], currency| of.iter().find(|one| one.currency == currency).copied();
+    let of = |amounts: &[Amount], currency| {
+        amounts.iter().find(|amount| amount.currency == currency).copied()
+    };
     for most in &report.reach.money {
-        let none = Amount { minor: 0, currency: most.currency };
-        let worst = within(&report.money, most.currency).unwrap_or(none);
+        let worst = of(&report.money, most.currency).unwrap_or(Amount { minor: 0, ..*most });
         line("money", most.to_string(), worst.to_string());
     }
-    for worst in &report.money {
-        if within(&report.reach.money, worst.currency).is_none() {
-            line("money", "none".into(), worst.to_string());
+    for amount in &report.money {
+        if of(&report.reach.money, amount.currency).is_none() {
+            line("money", "none".into(), amount.to_string());
         }
     }
     line("people written to", report.reach.people.len().to_string(), report.people.to_string());

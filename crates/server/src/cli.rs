@@ -111,10 +111,11 @@ adjutant action approve 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01")]
         #[command(subcommand)]
         command: ActionCommand,
     },
-    /// Let thousands of worst-case models loose on a copy of a duty, beside what it allows
+    /// Let worst-case models loose on a copy of a duty, beside what it allows
     #[command(
-        after_help = "Works on a copy of your records with made-up vendors: no connector is started \
-and nothing real is touched. Ends with 1 if anything went beyond what you allowed.\n\nExample:\n  \
+        after_help = "Works on a copy of your records with made-up vendors: connectors are asked what \
+their tools take, none is called, and nothing real is touched. Ends with 1 if anything went beyond what you \
+allowed, or if it ended before its last step.\n\nExample:\n  \
 adjutant attack 0190f3c4-8a51-7c3e-9b1d-2f6a7c8d9e01 --steps 100000"
     )]
     Attack(AttackArgs),
@@ -289,7 +290,7 @@ pub struct AttackArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 20_000,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub steps: u64,
-    /// What makes it another attack; the same seed makes the same one
+    /// What makes it another attack; of the same copy the same seed makes the same one
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Output.

@@ -259,12 +259,13 @@ pub fn connector(mcp: &McpConfig, env: Env<'_>) -> anyhow::Result<ServerConfig> 
     Ok(ServerConfig { name: mcp.name.clone(), reach, manifest })
 }
 
-/// Forgets the secrets that a crash left without a source.
+/// Takes away what belongs to nobody: a copy that was being made at a crash, and secrets without a source.
 async fn sweep(
     cx: &engine::Context,
     secrets: &web::secrets::SecretFolder,
     config: &Config,
 ) -> anyhow::Result<()> {
+    web::forget_copy(&config.data_dir).map_err(|error| data_folder(&error, &config.data_dir))?;
     let read = |tx: &mut store::Tx<'_>| {
         let (mut in_use, mut since) = (Vec::new(), base::Timestamp::from_micros(i64::MAX));
         for owner in store::owner::all(tx)? {

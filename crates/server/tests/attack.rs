@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
+use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -79,6 +80,22 @@ async fn until<T, F: Future<Output = Option<T>>>(mut look: impl FnMut() -> F) ->
     panic!("nothing within a minute")
 }
 
+/// A person who has seen how far it has got, and has enough.
+fn stopped_early(server: &Server, duty: &str) {
+    let mut attack = command(&server.folder, &["attack", duty, "--steps", "1000000"]);
+    let mut process = attack.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut notes = BufReader::new(process.stderr.take().unwrap()).lines();
+    assert!(notes.any(|note| note.unwrap().contains("of 1000000 steps")));
+    let number = process.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &number]).status().unwrap().success());
+    let notes = std::thread::spawn(|| notes.for_each(drop));
+    let ran = process.wait_with_output().unwrap();
+    notes.join().unwrap();
+    let out = String::from_utf8_lossy(&ran.stdout);
+    assert!(out.starts_with("Ended early after "), "{out}");
+    assert_eq!(ran.status.code(), Some(1));
+}
+
 #[tokio::test]
 async fn the_worst_is_printed_beside_what_the_card_allows() {
     let server = serve().await;
@@ -104,10 +121,13 @@ async fn the_worst_is_printed_beside_what_the_card_allows() {
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(report["findings"], json!([]));
     assert_eq!(report["reach"]["actions"], json!({"hotel.book_hotel": 2}));
+    let most = json!([{"minor": 1_800_000, "currency": "HKD", "text": "HKD 18 000.00"}]);
+    assert_eq!(report["reach"]["money"], most);
     assert!(report["steps"].as_u64().unwrap() >= 40, "{report}");
     // Nothing of it reached the server's own records.
     let actions = server.ask(&http, "/v1/actions", None).await.unwrap();
     assert_eq!(actions["actions"], json!([]));
+    stopped_early(&server, &duty);
     let mut unknown = command(&server.folder, &["attack", said, "--json"]);
     let ran = tokio::task::spawn_blocking(move || unknown.output().unwrap()).await.unwrap();
     assert!(!ran.status.success(), "there is no such duty");

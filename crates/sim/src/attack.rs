@@ -1,4 +1,4 @@
-//! The attack: thousands of worst-case models let loose on a copy of somebody's own records, against what the
+//! The attack: worst-case models let loose on a copy of somebody's own records, against what the
 //! delegation allows at most (ADV-01).
 //!
 //! The stages are the real ones; the model, the reviewer and the vendors are adversaries, and the person taps at
@@ -26,11 +26,11 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 use store::{Database, Store, StoreError};
 use testkit::clock::FakeClock;
+use testkit::stores::TempFolder;
 
 pub use judge::{Finding, Wrong};
 pub use specs::ToolSpec;
 
-use crate::crash::Scratch;
 use crate::sim::{Crash, Plan, Sim, SimError, now, options};
 use crate::stories;
 use crate::story::Story;
@@ -414,7 +414,8 @@ impl Target {
     /// One epoch: from the copy, by a seed.
     fn epoch(&self, seed: u64, steps: u64, progress: &Progress) -> Result<Epoch, AttackError> {
         let set_up = |error: SimError| AttackError::SetUp(error.to_string());
-        let scratch = Scratch::new().map_err(|error| AttackError::SetUp(error.to_string()))?;
+        let scratch =
+            TempFolder::in_memory().map_err(|error| AttackError::SetUp(error.to_string()))?;
         let mut dice = Dice::new(seed ^ 0xc7a5);
         let mut at = 0;
         let crash_at = (0..20).map(|_| {

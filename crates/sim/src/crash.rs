@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use testkit::stores::TempFolder;
 
 use crate::sim::{Plan, Ran, SimError, run};
 use crate::story::Story;
@@ -34,49 +34,11 @@ pub struct Tally {
     pub failures: Vec<Failure>,
 }
 
-/// A folder for SQLite files, in memory where the machine has that; gone when this is.
-#[derive(Debug)]
-pub struct Scratch(PathBuf);
-
-impl Scratch {
-    /// Makes an empty one.
-    ///
-    /// # Errors
-    /// When the folder cannot be made.
-    pub fn new() -> std::io::Result<Scratch> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let memory = Path::new("/dev/shm");
-        let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = base.join(format!("adjutant-sim-{}-{count}", std::process::id()));
-        // A process of the same number may have left one.
-        drop(std::fs::remove_dir_all(&folder));
-        // What an attack copies here is somebody's own.
-        let mut builder = std::fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.recursive(true).create(&folder)?;
-        Ok(Scratch(folder))
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A drop can tell nobody; what stays lies among temporary files.
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
-
 /// A database with the schema and nothing else: made once, since every run begins with it.
 fn template() -> Option<&'static Path> {
-    static MADE: OnceLock<Option<(Scratch, PathBuf)>> = OnceLock::new();
+    static MADE: OnceLock<Option<(TempFolder, PathBuf)>> = OnceLock::new();
     let made = MADE.get_or_init(|| {
-        let scratch = Scratch::new().ok()?;
+        let scratch = TempFolder::in_memory().ok()?;
         let file = scratch.path().join("adjutant.db");
         crate::sim::prepare(&file).ok()?;
         Some((scratch, file))
@@ -99,7 +61,7 @@ pub fn one(
         crash_at: crash_at.to_vec(),
         what: format!("{variant}{what}"),
     };
-    let scratch = match Scratch::new() {
+    let scratch = match TempFolder::in_memory() {
         Ok(scratch) => scratch,
         Err(error) => return (None, Some(failure(error.to_string()))),
     };

@@ -4,8 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-
-use crate::crash::Scratch;
+use testkit::stores::TempFolder;
 
 /// Its files, by name; the first is the one that is started.
 const JUDGE: [(&str, &str); 3] = [
@@ -30,7 +29,7 @@ pub enum JudgeError {
 /// # Errors
 /// When Python is missing or the answer is no JSON.
 pub fn file(history: &Path) -> Result<Value, JudgeError> {
-    let scratch = Scratch::new()?;
+    let scratch = TempFolder::in_memory()?;
     for (name, text) in JUDGE {
         std::fs::write(scratch.path().join(name), text)?;
     }
@@ -47,7 +46,7 @@ pub fn file(history: &Path) -> Result<Value, JudgeError> {
 /// # Errors
 /// As [`file()`].
 pub fn text(histories: &str) -> Result<Value, JudgeError> {
-    let scratch = Scratch::new()?;
+    let scratch = TempFolder::in_memory()?;
     let path = scratch.path().join("histories.jsonl");
     std::fs::write(&path, histories)?;
     file(&path)

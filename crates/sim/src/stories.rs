@@ -33,12 +33,12 @@ pub fn variants(name: &str) -> Vec<Story> {
     plain.chain(hotel).collect()
 }
 
-/// A story without anything in it.
 /// A story in which nothing is told: for an attack.
 pub(crate) fn bare(name: &'static str, about: &'static str) -> Story {
     plain(name, about, "name = \"nobody\"")
 }
 
+/// A story without anything in it.
 fn plain(name: &'static str, about: &'static str, script: &'static str) -> Story {
     Story {
         name,

@@ -3,10 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use sim::attack::{Options, Progress, Report, Target, Wrong, sample};
-use sim::crash::Scratch;
+use testkit::stores::TempFolder;
 
 fn attack(steps: u64, seed: u64, change: impl FnOnce(Target) -> Target) -> Report {
-    let scratch = Scratch::new().unwrap();
+    let scratch = TempFolder::in_memory().unwrap();
     let target = change(sample::target(&scratch.path().join("copy.db")).unwrap());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     target.attack(Options { steps, seed, threads }, &Progress::default()).unwrap()

@@ -42,10 +42,16 @@ impl Store {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // The sync client may run on no thread of a runtime.
         let spawned = std::thread::Builder::new().name("store-copy".into()).spawn(move || {
-            let made = copy(&database, owner, &to);
+            let made = make(&to).and_then(|()| {
+                let copied = copy(&database, owner, &to);
+                if copied.is_err() {
+                    forget_copy(&to).map_err(|e| StoreError::Open(e.to_string()))?;
+                }
+                copied
+            });
             // Nobody waits any more: the file is of no use to anybody.
             if let Err(Ok(())) = sender.send(made) {
-                drop(std::fs::remove_file(&to));
+                drop(forget_copy(&to));
             }
         });
         async move {
@@ -55,8 +61,23 @@ impl Store {
     }
 }
 
+/// Takes away a copy, a whole one or what a killed process left of one.
+///
+/// # Errors
+/// When a file is there that cannot be taken away.
+pub fn forget_copy(to: &Path) -> std::io::Result<()> {
+    for end in ["", "-wal", "-shm", "-journal"] {
+        let mut name = to.as_os_str().to_owned();
+        name.push(end);
+        match std::fs::remove_file(PathBuf::from(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
 fn copy(database: &Database, owner: OwnerId, to: &Path) -> Result<()> {
-    make(to)?;
     let mut target = sqlite_engine::connect(to, false)?;
     migrate::sqlite(&mut target)?;
     let guards = take_guards(&target)?;
@@ -130,9 +151,11 @@ struct Table {
 /// Every table of the schema, so that a new one cannot be forgotten.
 fn tables(target: &Connection) -> Result<Vec<Table>> {
     let names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
-    let mut tables = Vec::new();
+    let mut tables: Vec<Table> = Vec::new();
+    let mut left_out = 0;
     for name in texts(target, names)? {
         if LEFT_OUT.contains(&name.as_str()) {
+            left_out += 1;
             continue;
         }
         let columns = texts(target, &format!("SELECT name FROM pragma_table_info('{name}')"))?;
@@ -143,11 +166,18 @@ fn tables(target: &Connection) -> Result<Vec<Table>> {
             );
             return Err(StoreError::Refused(why));
         }
-        let void = VOID.iter().filter(|(table, _, _)| *table == name);
+        let known = |column: &str| columns.iter().any(|known| known == column);
+        let void = VOID.iter().filter(|(table, column, _)| *table == name && known(column));
         let void: Vec<_> = void.map(|(_, column, instead)| (*column, *instead)).collect();
         let taken =
             columns.into_iter().filter(|name| void.iter().all(|(column, _)| column != name));
         tables.push(Table { taken: taken.collect(), void, name });
+    }
+    // One that has another name now would go along.
+    let voided: usize = tables.iter().map(|table| table.void.len()).sum();
+    if (left_out, voided) != (LEFT_OUT.len(), VOID.len()) {
+        let why = "copy.rs names a table or a column that is gone; say there what it is called now";
+        return Err(StoreError::Refused(why.into()));
     }
     Ok(tables)
 }
@@ -239,5 +269,30 @@ fn for_sqlite(value: Value) -> rusqlite::types::Value {
         Value::Text(text) => Sqlite::Text(text),
         Value::Bytes(bytes) => Sqlite::Blob(bytes),
         Value::Id(id) => Sqlite::Blob(id.as_bytes().to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_opens_a_door_under_another_name_is_not_copied() {
+        let renamed = |change: &str| {
+            let mut target = Connection::open_in_memory().unwrap();
+            migrate::sqlite(&mut target).unwrap();
+            take_guards(&target).unwrap();
+            run(&target, change).unwrap();
+            tables(&target).map(|tables| tables.len() > 10)
+        };
+        assert_eq!(renamed(""), Ok(true));
+        for change in [
+            "ALTER TABLE device RENAME COLUMN token_digest TO token",
+            "ALTER TABLE session RENAME COLUMN holder TO keeper",
+            "ALTER TABLE pairing RENAME TO invitation",
+        ] {
+            let refused = renamed(change);
+            assert!(matches!(refused, Err(StoreError::Refused(_))), "{change}: {refused:?}");
+        }
     }
 }

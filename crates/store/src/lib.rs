@@ -53,6 +53,7 @@ use base::{Clock, Incarnation, OwnerId};
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
+pub use copy::forget_copy;
 pub use error::{Result, StoreError};
 pub use permit::Permit;
 pub use sql::Sql;

@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 
 use base::{
     Clock as _, Digest, EventId, Id, IdSource, Incarnation, MicroUsd, OwnerId, PrincipalId,
@@ -28,26 +28,64 @@ pub const START: Timestamp = Timestamp::from_micros(1_796_025_600_000_000);
 /// The seed of every test's ids.
 pub const SEED: [u8; 32] = [7; 32];
 
-/// A folder that is gone when this is.
+/// How a folder's name begins; its process and a number follow.
+const FOLDER: &str = "adjutant-scratch-";
+
+/// A folder that nobody else may read, gone when this is.
 #[derive(Debug)]
 pub struct TempFolder(PathBuf);
 
 impl TempFolder {
     /// Makes an empty one.
     pub fn new() -> Self {
+        TempFolder::within(&std::env::temp_dir()).expect("a temporary folder")
+    }
+
+    /// Makes an empty one in memory, where the machine has that: for thousands of commits.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn in_memory() -> std::io::Result<Self> {
+        static SWEPT: Once = Once::new();
+        let memory = Some(PathBuf::from("/dev/shm")).filter(|memory| memory.is_dir());
+        let base = memory.unwrap_or_else(std::env::temp_dir);
+        SWEPT.call_once(|| forget_dead(&base));
+        TempFolder::within(&base)
+    }
+
+    fn within(base: &Path) -> std::io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("adjutant-test-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = base.join(format!("{FOLDER}{}-{count}", std::process::id()));
         // A process of the same number may have left one.
         drop(std::fs::remove_dir_all(&path));
-        std::fs::create_dir_all(&path).expect("a temporary folder");
-        TempFolder(path)
+        let mut builder = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&path)?;
+        Ok(TempFolder(path))
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
+    }
+}
+
+/// Takes away what killed processes left, where the machine says which processes there are.
+fn forget_dead(base: &Path) {
+    let processes = Path::new("/proc");
+    if !processes.join("self").exists() {
+        return;
+    }
+    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let made_by = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.split('-').next());
+        let made_by = made_by.filter(|number| number.parse::<u32>().is_ok());
+        if made_by.is_some_and(|number| !processes.join(number).exists()) {
+            // One that is somebody else's stays; nothing depends on it.
+            drop(std::fs::remove_dir_all(entry.path()));
+        }
     }
 }
 
@@ -390,4 +428,27 @@ fn on_both(inline: bool, test: impl Fn(Harness)) {
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     runtime.expect("a runtime").block_on(future)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_goes_and_nothing_else() {
+        let base = TempFolder::new();
+        let mut dead = std::process::Command::new("true").spawn().expect("a process");
+        dead.wait().expect("its end");
+        let (dead, own) = (dead.id(), std::process::id());
+        let names = ["demo-1".to_owned(), format!("{FOLDER}{own}-1"), format!("{FOLDER}{dead}-1")];
+        for name in &names {
+            std::fs::create_dir_all(base.path().join(name).join("within")).expect("a folder");
+        }
+        forget_dead(base.path());
+        let left = std::fs::read_dir(base.path()).expect("the folder");
+        let left = left.map(|entry| entry.expect("an entry").file_name().into_string());
+        let mut left: Vec<String> = left.collect::<std::result::Result<_, _>>().expect("names");
+        left.sort();
+        assert_eq!(left, [&names[1], &names[0]].map(String::clone));
+    }
 }

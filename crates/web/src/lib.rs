@@ -28,6 +28,7 @@ mod proposals;
 mod sources;
 mod stale;
 mod stream;
+mod tools;
 mod views;
 
 pub mod page;
@@ -51,6 +52,7 @@ use tokio::sync::{Semaphore, watch};
 use problem::Problem;
 
 pub use answer::OPENAPI;
+pub use copy::forget as forget_copy;
 
 /// What the API needs from the process.
 #[derive(Clone)]

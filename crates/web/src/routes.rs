@@ -8,7 +8,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::{
     App, actions, answer, audit, auth, changes, chat, control, copy, demo, devices, duties, events,
-    hooks, me, messages, proposals, rules, sources, stream,
+    hooks, me, messages, proposals, rules, sources, stream, tools,
 };
 
 /// The methods that the API uses.
@@ -119,7 +119,7 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/actions/{id}/explain", Device, |m| on(m, actions::explain)),
     route(Get, "/v1/audit/verify", Device, |m| on(m, audit::verified)),
     route(Get, "/v1/copy", Device, |m| on(m, copy::records)),
-    route(Get, "/v1/tools", Device, |m| on(m, copy::tools)),
+    route(Get, "/v1/tools", Device, |m| on(m, tools::list)),
     route(Post, "/v1/actions/{id}/approve", Anyone, |m| on(m, actions::approve)),
     route(Post, "/v1/actions/{id}/deny", Anyone, |m| on(m, actions::deny)),
     route(Post, "/v1/actions/{id}/withdraw", Device, |m| on(m, actions::withdraw)),

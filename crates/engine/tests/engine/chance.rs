@@ -1,7 +1,4 @@
-//! Chance from a seed, and a place for a database that thousands of commits go to.
-
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+//! Chance from a seed.
 
 /// Numbers from a seed: SplitMix64.
 #[derive(Debug)]
@@ -37,32 +34,5 @@ impl Rng {
     /// One of them.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[usize::try_from(self.below(of.len() as u64)).unwrap()]
-    }
-}
-
-/// A folder for a database whose content outlives the program of a test but not the test: in memory where
-/// the machine has such a place, since thousands of commits here would wait for the disk.
-pub struct Scratch(PathBuf);
-
-impl Scratch {
-    pub fn new() -> Scratch {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let memory = PathBuf::from("/dev/shm");
-        let base = if memory.is_dir() { memory } else { std::env::temp_dir() };
-        let folder = base.join(format!("adjutant-scratch-{}-{count}", std::process::id()));
-        drop(std::fs::remove_dir_all(&folder));
-        std::fs::create_dir_all(&folder).unwrap();
-        Scratch(folder)
-    }
-
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
     }
 }

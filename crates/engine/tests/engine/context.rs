@@ -38,21 +38,6 @@ call = [
 ]
 "#;
 
-/// Tests that commit thousands of times use memory where there is some: fsync is not their subject.
-fn folder() -> (Option<TempFolder>, PathBuf) {
-    let shared = PathBuf::from("/dev/shm");
-    if shared.is_dir() {
-        let file = shared.join(format!("adjutant-context-{}.db", std::process::id()));
-        for end in ["", "-wal", "-shm"] {
-            drop(std::fs::remove_file(format!("{}{end}", file.display())));
-        }
-        return (None, file);
-    }
-    let folder = TempFolder::new();
-    let file = folder.path().join("talk.db");
-    (Some(folder), file)
-}
-
 /// The system message at the head of a request body.
 fn prefix(body: &[u8]) -> Vec<u8> {
     let request = model::Request::from_body(body).unwrap();
@@ -106,7 +91,8 @@ fn over_two_hundred_turns_the_prefix_changes_only_at_recorded_causes() {
 
 #[test]
 fn five_thousand_turns_never_end_in_context_too_long() {
-    let (_folder, file) = folder();
+    let folder = TempFolder::in_memory().unwrap();
+    let file = folder.path().join("talk.db");
     let talk = open_talk(file, start(), 3, &[]);
     for n in 0..5_000 {
         talk.say(&format!("turn {n} {}", "x".repeat(n * 37 % 900)));

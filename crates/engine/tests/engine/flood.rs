@@ -1,6 +1,6 @@
 //! However much came from outside, a person's message is in the very next run (QUE-03, QUE-06, QUE-14).
 
-use crate::chance::{Rng, Scratch};
+use crate::chance::Rng;
 use crate::support::{Talk, now, start};
 use base::{Clock as _, EventId, Limits, SourceId, Timestamp};
 use domain::event::{Class, EventKind, Trust};
@@ -8,6 +8,7 @@ use engine::control::{self, Changed, NewSource};
 use engine::intake::{self, Receipt};
 use engine::worker::{self, Action, Recorded, Work};
 use model::{Answer, Finish, ToolCall};
+use testkit::stores::TempFolder;
 
 const EVENTS: usize = 10_000;
 const MESSAGES: usize = 200;
@@ -27,7 +28,7 @@ struct Flood {
     messages: Vec<Message>,
     /// When each step was recorded.
     steps: Vec<Timestamp>,
-    _scratch: Scratch,
+    _scratch: TempFolder,
 }
 
 fn limits() -> Limits {
@@ -42,8 +43,9 @@ fn limits() -> Limits {
 impl Flood {
     /// All events wait in the person's own conversation, which is the worst place.
     fn begin() -> Flood {
-        let scratch = Scratch::new();
-        let talk = Talk::open(scratch.file("f.db"), start(), 9, "name = \"flood\"", limits());
+        let scratch = TempFolder::in_memory().unwrap();
+        let talk =
+            Talk::open(scratch.path().join("f.db"), start(), 9, "name = \"flood\"", limits());
         let (device, hub): (_, SourceId) = (talk.device.clone(), talk.cx.id());
         let (kind, name) = (store::source::SourceKind::Webhook, "hub".into());
         let new = NewSource { kind, name, config: "{}".into(), every_ms: None, expect_ms: None };

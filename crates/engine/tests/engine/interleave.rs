@@ -10,7 +10,7 @@ mod judge;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use crate::chance::{Rng, Scratch};
+use crate::chance::Rng;
 use crate::support::{Talk, now, start};
 use base::{Clock as _, EventId, Incarnation, Limits, RunId, SessionId, SourceId, SystemClock};
 use base::{Timestamp, WaitId};
@@ -22,6 +22,7 @@ use engine::world::Found;
 use model::{Answer, Finish, ModelError, ToolCall, Usage};
 use store::StoreError;
 use store::wait::Wait;
+use testkit::stores::TempFolder;
 
 const SCRIPT: &str = r#"
 name = "interleave"
@@ -119,7 +120,7 @@ impl Tally {
 /// A database with its lanes, and the case that is played on it.
 struct Table {
     talk: Talk,
-    scratch: Scratch,
+    scratch: TempFolder,
     opened: u8,
     hub: SourceId,
     lanes: Vec<SessionId>,
@@ -140,8 +141,8 @@ struct Table {
 
 impl Table {
     fn new(seed: u64) -> Table {
-        let scratch = Scratch::new();
-        let talk = Talk::open(scratch.file("t.db"), start(), 0, SCRIPT, limits());
+        let scratch = TempFolder::in_memory().unwrap();
+        let talk = Talk::open(scratch.path().join("t.db"), start(), 0, SCRIPT, limits());
         let mut table = Table {
             hub: talk.cx.id(),
             lanes: vec![talk.main],
@@ -423,7 +424,7 @@ impl Table {
         self.tally.reopened += 1;
         self.opened = self.opened.wrapping_add(1);
         let at = self.at().plus_ms(self.rng.between(1, 5_000));
-        self.talk = Talk::open(self.scratch.file("t.db"), at, self.opened, SCRIPT, limits());
+        self.talk = Talk::open(self.scratch.path().join("t.db"), at, self.opened, SCRIPT, limits());
         self.choose();
     }
 

@@ -12,9 +12,10 @@ use engine::world::Acted;
 use engine::{admission, dispatcher, reconciler, review};
 use serde_json::json;
 use store::{Permit, StoreError, action::Action, device::Device};
+use testkit::stores::TempFolder;
 use testkit::world::{FakeEffect, FakeTool};
 
-use crate::chance::{Rng, Scratch};
+use crate::chance::Rng;
 use crate::effects::{SCRIPT, spec};
 use crate::outside::Small;
 use crate::support::{Talk, now, start};
@@ -56,7 +57,7 @@ struct Real {
 
 struct Table {
     talk: Talk,
-    _scratch: Scratch,
+    _scratch: TempFolder,
     rng: Rng,
     tally: Tally,
     lane: SessionId,
@@ -74,14 +75,14 @@ struct Table {
 
 impl Table {
     fn new(seed: u64) -> Table {
-        let scratch = Scratch::new();
+        let scratch = TempFolder::in_memory().unwrap();
         let limits = Limits {
             reconcile_ms: 6 * 60 * MINUTE_MS,
             owner_month_micro_usd: i64::MAX,
             window_tokens: 1_500,
             ..Limits::default()
         };
-        let talk = Talk::open(scratch.file("t.db"), start(), 0, SCRIPT, limits);
+        let talk = Talk::open(scratch.path().join("t.db"), start(), 0, SCRIPT, limits);
         let main = talk.main;
         let add = |cx: &engine::Context, tx: &mut store::OwnerTx<'_, '_>| {
             engine::setup::add_supervisor(cx, tx, "boss")

@@ -7,7 +7,7 @@ mod civil;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::chance::{Rng, Scratch};
+use crate::chance::Rng;
 use crate::support::{Talk, now};
 use base::{Clock as _, Limits, ScheduleId, Timestamp};
 use domain::event::EventKind;
@@ -15,6 +15,7 @@ use domain::state::{CheckState, RunState, WorkItemState};
 use engine::control::{self, Changed};
 use engine::worker::{self, Action, Recorded, Work};
 use jiff::tz::TimeZone;
+use testkit::stores::TempFolder;
 use testkit::world::FakeTool;
 
 use civil::{BERLIN, HONG_KONG, HONG_KONG_1979, LORD_HOWE, NEW_YORK, SAO_PAULO};
@@ -89,7 +90,7 @@ struct Crashed;
 
 struct Year {
     talk: Option<Talk>,
-    folder: Scratch,
+    folder: TempFolder,
     rng: Rng,
     opened: u8,
     zone: TimeZone,
@@ -116,7 +117,7 @@ impl Year {
         let at = |text: String| Timestamp::parse(&text).unwrap();
         let mut year = Year {
             talk: None,
-            folder: Scratch::new(),
+            folder: TempFolder::in_memory().unwrap(),
             rng: Rng::new(seed),
             opened: 0,
             zone: TimeZone::get(place.zone).unwrap(),
@@ -148,7 +149,7 @@ impl Year {
     fn open(&mut self, at: Timestamp) {
         self.talk = None;
         self.opened = self.opened.wrapping_add(1);
-        let file = self.folder.file("year.db");
+        let file = self.folder.path().join("year.db");
         self.talk = Some(Talk::open(file, at, self.opened, SCRIPT, limits()));
         self.feed();
     }

@@ -8,9 +8,9 @@ use connect::Manifest;
 use serde_json::Value;
 use testkit::clock::FakeClock;
 use testkit::hotel::{HOTEL_MANIFEST, process};
+use testkit::stores::TempFolder;
 
 use super::{AttackError, Target, ToolSpec};
-use crate::crash::Scratch;
 use crate::sim::{Crash, Plan, Sim, now};
 use crate::stories;
 
@@ -38,7 +38,7 @@ pub fn target(file: &Path) -> Result<Target, AttackError> {
     let stories = stories::all();
     let story = stories.iter().find(|story| story.name == "hotel");
     let story = story.ok_or_else(|| set_up("there is no story with a hotel".into()))?;
-    let scratch = Scratch::new().map_err(|error| set_up(error.to_string()))?;
+    let scratch = TempFolder::in_memory().map_err(|error| set_up(error.to_string()))?;
     let folder = scratch.path().to_owned();
     let crash_at = Vec::new();
     let plan = Plan { seed: 1, crash_at, faults: false, postgres: None, folder, template: None };

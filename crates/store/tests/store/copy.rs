@@ -2,7 +2,8 @@
 
 use base::{DeviceId, Digest, EventId, Id as _, OwnerId, SessionId};
 use domain::state::ActionState;
-use store::device::Device;
+use store::device::{Device, Request};
+use store::owner::PrincipalKind;
 use store::{Database, Store, StoreError};
 use testkit::stores::{Harness, TempFolder, block_on, options};
 
@@ -10,7 +11,8 @@ use crate::effect_records::{action, grant};
 use crate::fixtures::*;
 use crate::raw::Raw;
 
-/// An owner with a duty, a grant, an action that has come some way, a device and a lease.
+/// An owner with a duty, a grant, an action that has come some way, a device and a lease, a code for another
+/// device and an answer that is kept.
 fn filled(h: &Harness) -> (base::ActionId, Digest) {
     let (duty, version) = stored_duty(h);
     let (granted, mut act) = (grant(h, duty.id, version.id), action(h, "call"));
@@ -27,9 +29,13 @@ fn filled(h: &Harness) -> (base::ActionId, Digest) {
         revoked_at: None,
         operator: false,
     };
-    let (id, main, holder) = (act.id, h.main, h.id());
+    let (id, main, holder, asked) = (act.id, h.main, h.id(), h.id::<EventId>().uuid());
+    let answer = Request { digest: Digest::of(b"asked"), answer: "{}".into() };
+    let later = now(h).plus_ms(60_000);
     h.write(move |tx| {
         store::device::insert(tx, &device)?;
+        store::device::offer_code(tx, Digest::of(b"code"), PrincipalKind::User, later)?;
+        store::device::answered(tx, device.id, asked, &answer)?;
         store::grant::insert(tx, &granted)?;
         store::action::insert(tx, &act, &[])?;
         act.state = ActionState::AwaitingApproval;
@@ -105,7 +111,10 @@ fn counted(h: &Harness, file: &std::path::Path) {
     for name in there.texts(names) {
         let owned = match name.as_str() {
             "installation" | "node" => continue,
-            "pairing" | "request" => "1 = 0".to_owned(),
+            "pairing" | "request" => {
+                assert!(here.number(&format!("SELECT COUNT(*) FROM {name}")) > 0, "{name}");
+                "1 = 0".to_owned()
+            }
             "owner" => format!("id = {mine}"),
             _ => format!("owner = {mine}"),
         };

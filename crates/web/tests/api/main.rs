@@ -7,6 +7,7 @@ mod actions;
 mod client;
 mod contract;
 mod control;
+mod copy;
 mod decisions;
 mod devices;
 mod events;

@@ -4,11 +4,11 @@ use base::DeviceId;
 use domain::state::{ActionState, AttemptState, RuleState};
 use domain::words::Language;
 use serde_json::json;
+use testkit::stores::TempFolder;
 
 use super::super::person::Tap;
 use super::super::{Options, Progress, Report, Target, ToolSpec, epoch_seed, sample};
 use super::*;
-use crate::crash::Scratch;
 
 fn id<I: base::Id>(n: u128) -> I {
     I::from_uuid(uuid::Uuid::from_u128(n))
@@ -93,7 +93,7 @@ fn control_rows_that_nobody_touched_may_not_move() {
 }
 
 fn sampled(change: impl FnOnce(&mut Target)) -> Report {
-    let scratch = Scratch::new().unwrap();
+    let scratch = TempFolder::in_memory().unwrap();
     let mut target = sample::target(&scratch.path().join("copy.db")).unwrap();
     change(&mut target);
     target.attack(Options { steps: 120, seed: 1, threads: 2 }, &Progress::default()).unwrap()
@@ -266,7 +266,7 @@ fn a_printed_seed_is_played_first_and_neighbours_have_no_other_in_common() {
 
 #[test]
 fn the_same_seed_on_the_same_copy_makes_the_same_attack() {
-    let scratch = Scratch::new().unwrap();
+    let scratch = TempFolder::in_memory().unwrap();
     let target = sample::target(&scratch.path().join("copy.db")).unwrap();
     let attack = |threads| {
         let options = Options { steps: 260, seed: 3, threads };
