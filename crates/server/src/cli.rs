@@ -2,6 +2,7 @@
 
 mod action;
 mod rule;
+mod setup;
 mod world;
 
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use domain::words::Language;
 
 pub use action::ActionCommand;
 pub use rule::{AddArgs as RuleAddArgs, EndArgs as RuleEndArgs, RuleCommand};
+pub use setup::SetupArgs;
 pub use world::{
     AuditCommand, HoldCommand, NewSourceArgs, SourceCommand, SourceKind, Turn, WorldCommand,
 };
@@ -44,6 +46,15 @@ pub struct Cli {
 /// own, so that what handles one list names no command of another.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Write the configuration file by a few questions, before the first start
+    #[command(
+        after_help = "Asks on a terminal for what is not given. The key goes into a file of its own that \
+only you can read. Nothing that is there is written over.\n\n\
+Example:\n  adjutant setup\n  adjutant setup --base-url http://127.0.0.1:11434/v1 --model qwen3 --no-key\n  \
+pass show openai | adjutant setup --base-url https://api.openai.com/v1 --model gpt-5-mini --key-stdin \
+--input-usd 0.25 --cached-usd 0.025 --output-usd 2.00"
+    )]
+    Setup(SetupArgs),
     /// Run the agent, its page and its HTTP API in the foreground
     #[command(after_help = "Example:\n  adjutant serve --config ./adjutant.toml")]
     Serve(ServeArgs),
@@ -516,6 +527,7 @@ mod tests {
         check(&mut cli, "", &mut seen);
         let wanted = [
             "",
+            "setup",
             "serve",
             "send",
             "tail",

@@ -247,13 +247,19 @@ impl Config {
             return parse("", None, &folder.unwrap_or_else(|| ".".into()), env)
                 .map_err(|problem| ConfigError { file: None, problem });
         };
-        let fail = |problem| ConfigError { file: Some(file.clone()), problem };
-        let text = std::fs::read_to_string(&file)
-            .map_err(|error| fail(Problem::Unreadable(error.to_string())))?;
-        let absolute = std::path::absolute(&file)
-            .map_err(|error| fail(Problem::Unreadable(error.to_string())))?;
-        let folder = absolute.parent().unwrap_or(Path::new("/")).to_path_buf();
-        parse(&text, Some(absolute.clone()), &folder, env).map_err(fail)
+        let unreadable = |error: std::io::Error| ConfigError {
+            file: Some(file.clone()),
+            problem: Problem::Unreadable(error.to_string()),
+        };
+        let text = std::fs::read_to_string(&file).map_err(unreadable)?;
+        Config::read(&text, &std::path::absolute(&file).map_err(unreadable)?, env)
+    }
+
+    /// The text of the file at this absolute path.
+    pub fn read(text: &str, file: &Path, env: Env<'_>) -> Result<Config, ConfigError> {
+        let folder = file.parent().unwrap_or(Path::new("/"));
+        let fail = |problem| ConfigError { file: Some(file.to_owned()), problem };
+        parse(text, Some(file.to_owned()), folder, env).map_err(fail)
     }
 
     /// Where the secrets of sources are.
@@ -321,7 +327,7 @@ impl KeySource {
 }
 
 /// `$XDG_CONFIG_HOME/adjutant/adjutant.toml`, else `~/.config/adjutant/adjutant.toml`.
-fn default_file(env: Env<'_>) -> Option<PathBuf> {
+pub fn default_file(env: Env<'_>) -> Option<PathBuf> {
     let folder = set(env, "XDG_CONFIG_HOME").or(set(env, "HOME").map(|home| home.join(".config")));
     folder.map(|folder| folder.join("adjutant/adjutant.toml"))
 }
@@ -491,12 +497,24 @@ fn model(
 
 /// An address that is encrypted, unless it stays in a private network.
 fn url(section: &Section<'_>, key: &str, text: &str) -> Result<reqwest::Url, Problem> {
+    encrypted(text).map_err(|problem| section.bad(key, problem))
+}
+
+fn encrypted(text: &str) -> Result<reqwest::Url, &'static str> {
     let url: reqwest::Url =
-        text.parse().map_err(|_| section.bad(key, "must be an address such as https://host/v1"))?;
+        text.parse().map_err(|_| "must be an address such as https://host/v1")?;
     if url.scheme() != "https" && !(url.scheme() == "http" && is_near(&url)) {
-        return Err(section.bad(key, "must use https; http is for private networks only"));
+        return Err("must use https; http is for private networks only");
     }
     Ok(url)
+}
+
+/// Whether a model's address is on this machine or in a private network.
+///
+/// # Errors
+/// What is wrong with it, after "it".
+pub fn address(text: &str) -> Result<bool, &'static str> {
+    encrypted(text).map(|url| is_near(&url))
 }
 
 /// Refuses an address that a key would reach in the clear, beyond this machine.

@@ -179,17 +179,14 @@ async fn model(
     checks
 }
 
-async fn ask_model(
+/// Whether the endpoint answers with this key and knows the model.
+pub async fn ask_model(
     model: &ModelConfig,
     key: Option<&base::Secret>,
     http: &reqwest::Client,
 ) -> Check {
     let at = model.base_url.as_str();
-    let with_key = |request: reqwest::RequestBuilder| match key {
-        Some(key) => request.bearer_auth(key.expose()),
-        None => request,
-    };
-    let list = with_key(http.get(format!("{at}/models")));
+    let list = list(at, key, http);
     let fail = |found: String, remedy: &str| Check::new("model", Verdict::Failed, found, remedy);
     let away = |reason: String| {
         fail(format!("{at} does not answer ({reason})"), "check model.base_url and the network")
@@ -209,7 +206,8 @@ async fn ask_model(
                 "model": model.model, field: 1,
                 "messages": [{"role": "user", "content": "ok"}],
             });
-            let ask = with_key(http.post(format!("{at}/chat/completions")).json(&question));
+            let ask = http.post(format!("{at}/chat/completions")).json(&question);
+            let ask = with_key(ask, key);
             match answer(ask).await {
                 Ok((status, _)) => (status, Value::Null),
                 Err(reason) => return away(reason),
@@ -234,14 +232,35 @@ async fn ask_model(
     }
 }
 
+/// The models that an endpoint lists, as far as it does.
+pub async fn models(at: &str, key: Option<&base::Secret>, http: &reqwest::Client) -> Vec<String> {
+    let body = answer(list(at.trim_end_matches('/'), key, http)).await.map(|(_, body)| body);
+    body.map(|body| names(&body).into_iter().map(str::to_owned).collect()).unwrap_or_default()
+}
+
+fn list(at: &str, key: Option<&base::Secret>, http: &reqwest::Client) -> reqwest::RequestBuilder {
+    with_key(http.get(format!("{at}/models")), key)
+}
+
+fn with_key(
+    request: reqwest::RequestBuilder,
+    key: Option<&base::Secret>,
+) -> reqwest::RequestBuilder {
+    match key {
+        Some(key) => request.bearer_auth(key.expose()),
+        None => request,
+    }
+}
+
+fn names(body: &Value) -> Vec<&str> {
+    let items = body.get("data").and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(|item| item.get("id")?.as_str()).collect()
+}
+
 /// Whether the model is in the endpoint's list, where it has one.
 fn listed(model: &ModelConfig, at: &str, body: &Value) -> Check {
     let name = &model.model;
-    let names: Vec<&str> = body
-        .get("data")
-        .and_then(Value::as_array)
-        .map(|items| items.iter().filter_map(|item| item.get("id")?.as_str()).collect())
-        .unwrap_or_default();
+    let names = names(body);
     if names.is_empty() || names.contains(&name.as_str()) {
         return Check::ok("model", format!("{at} answers and knows {name}"));
     }

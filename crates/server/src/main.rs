@@ -11,6 +11,7 @@ mod fake;
 mod listen;
 mod log;
 mod serve;
+mod setup;
 mod world;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
@@ -21,6 +22,9 @@ use clap::Parser as _;
 use cli::{Cli, Command, Manner, PersonCommand, TalkCommand, WorldCommand};
 use client::{Change, Client, ClientError, Endpoint, Exit, Repeat, Screen, TailOptions, Wish};
 use config::Config;
+
+/// Bytes of a key that is piped in.
+const KEY_BYTES_MAX: u64 = 16 << 10;
 
 fn main() -> ExitCode {
     // Before anything is understood: also what is refused then is said as it was asked for.
@@ -68,7 +72,10 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     let ask = |ask: Ask| {
         let config = config(cli.config.as_deref())?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(ask_server(ask, &config, &env))
+        let (manner, with) = (ask.manner(), (client::http_client()?, IdSource::new(seed()?)));
+        on_screen(manner.json, |screen| {
+            runtime.block_on(ask_server(ask, manner, (&config, &env), with, screen))
+        })
     };
     match cli.command {
         Command::Serve(args) => {
@@ -79,6 +86,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
             runtime.block_on(serve::run(config, stage.map(std::sync::Arc::new)))?;
             Ok(Exit::Ok)
         }
+        Command::Setup(args) => set_up(args, cli.config, &env),
         Command::Demo(args) => demo::run(args).map(|()| Exit::Ok),
         Command::Fake { kind } => fake::run(kind).map(|()| Exit::Ok),
         Command::Doctor(args) => {
@@ -96,11 +104,43 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     }
 }
 
+/// Runs the set-up on this terminal.
+fn set_up(
+    args: cli::SetupArgs,
+    file: Option<std::path::PathBuf>,
+    env: config::Env<'_>,
+) -> anyhow::Result<Exit> {
+    let home = "HOME is not set; name the file with --config";
+    let file = file.or_else(|| config::default_file(env)).ok_or_else(|| anyhow::anyhow!(home))?;
+    let piped = match args.key_stdin {
+        false => None,
+        true => {
+            let mut text = String::new();
+            std::io::stdin().take(KEY_BYTES_MAX).read_to_string(&mut text)?;
+            Some(base::Secret::new(&text)?)
+        }
+    };
+    let json = args.json.json;
+    let machine = setup::Machine { file, env, piped, http: client::http_client()? };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    on_screen(json, |screen| runtime.block_on(setup::run(args, machine, screen)))
+}
+
 /// A command that asks the server, from whichever list.
 enum Ask {
     Talk(TalkCommand),
     World(WorldCommand),
     Person(PersonCommand),
+}
+
+impl Ask {
+    fn manner(&self) -> Manner {
+        match self {
+            Ask::Talk(command) => command.manner(),
+            Ask::World(command) => command.manner(),
+            Ask::Person(command) => command.manner(),
+        }
+    }
 }
 
 /// Writes to standard output; a reader that has seen enough and left is no error.
@@ -111,13 +151,11 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Runs one client command against the server and turns its error into text and exit code.
-async fn ask_server(ask: Ask, config: &Config, env: config::Env<'_>) -> anyhow::Result<Exit> {
-    let Manner { json, token_wait_s } = match &ask {
-        Ask::Talk(command) => command.manner(),
-        Ask::World(command) => command.manner(),
-        Ask::Person(command) => command.manner(),
-    };
+/// Runs one command on this terminal, and turns its error into text and exit code.
+fn on_screen(
+    json: bool,
+    command: impl FnOnce(&mut Screen<'_>) -> Result<(), ClientError>,
+) -> anyhow::Result<Exit> {
     let (stdin, mut stdout, mut stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     // Read by the line where a person is asked; held by nobody, since a message may be piped in.
     let mut keyboard = std::io::BufReader::new(std::io::stdin());
@@ -128,25 +166,7 @@ async fn ask_server(ask: Ask, config: &Config, env: config::Env<'_>) -> anyhow::
         keyboard: person.then_some(&mut keyboard as &mut dyn std::io::BufRead),
         json,
     };
-    let http = client::http_client()?;
-    let endpoint = match token_wait_s {
-        None => Endpoint::open(config, env),
-        Some(wait_s) => client::find_within(config, env, &http, wait_s).await,
-    };
-    let done = match endpoint {
-        Ok(endpoint) => {
-            let client = Client::new(endpoint, http, IdSource::new(seed()?), Box::new(SystemClock));
-            match ask {
-                Ask::Talk(command) => dispatch_talk(command, &client, config, &mut screen).await,
-                Ask::World(command) => world::dispatch(command, &client, &mut screen).await,
-                Ask::Person(command) => {
-                    dispatch_person(command, &client, config, &mut screen).await
-                }
-            }
-        }
-        Err(error) => Err(error),
-    };
-    let Err(error) = done else { return Ok(Exit::Ok) };
+    let Err(error) = command(&mut screen) else { return Ok(Exit::Ok) };
     let (exit, name) = error.class();
     if exit != Exit::Ok && !error.is_shown() {
         if json {
@@ -157,6 +177,26 @@ async fn ask_server(ask: Ask, config: &Config, env: config::Env<'_>) -> anyhow::
         }
     }
     Ok(exit)
+}
+
+/// Runs one client command against the server.
+async fn ask_server(
+    ask: Ask,
+    manner: Manner,
+    (config, env): (&Config, config::Env<'_>),
+    (http, ids): (reqwest::Client, IdSource),
+    screen: &mut Screen<'_>,
+) -> Result<(), ClientError> {
+    let endpoint = match manner.token_wait_s {
+        None => Endpoint::open(config, env),
+        Some(wait_s) => client::find_within(config, env, &http, wait_s).await,
+    };
+    let client = Client::new(endpoint?, http, ids, Box::new(SystemClock));
+    match ask {
+        Ask::Talk(command) => dispatch_talk(command, &client, config, screen).await,
+        Ask::World(command) => world::dispatch(command, &client, screen).await,
+        Ask::Person(command) => dispatch_person(command, &client, config, screen).await,
+    }
 }
 
 /// The decision as the command line gave it.

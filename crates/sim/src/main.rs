@@ -35,6 +35,9 @@ enum Command {
         /// Which; `all` for each.
         #[arg(long, default_value = "all")]
         story: String,
+        /// Of a story with a hotel, the variant as a failure names it: "SoldOut on book_hotel × Again".
+        #[arg(long)]
+        variant: Option<String>,
         /// The seed of ids, order and faults.
         #[arg(long, default_value_t = 1)]
         seed: u64,
@@ -92,10 +95,14 @@ fn main() -> anyhow::Result<ExitCode> {
             }
             true
         }
-        Command::Run { story, seed, postgres, faults, crash_at, history } => {
+        Command::Run { story, variant, seed, postgres, faults, crash_at, history } => {
             let one =
                 |story: &Story, database| crash::one(story, seed, &crash_at, faults, database);
-            run(&out, chosen(&story)?, postgres, history, one)?
+            let stories = match variant {
+                None => chosen(&story)?,
+                Some(variant) => vec![named(&story, &variant)?],
+            };
+            run(&out, stories, postgres, history, one)?
         }
         Command::Crash { story, seed } => {
             let mut fine = true;
@@ -241,6 +248,19 @@ fn chosen(name: &str) -> anyhow::Result<Vec<Story>> {
         bail!("there is no story \"{name}\"; there are all, {}", names.join(", "));
     }
     Ok(all.into_iter().filter(|story| name == "all" || story.name == name).collect())
+}
+
+/// One variant of a story.
+fn named(story: &str, variant: &str) -> anyhow::Result<Story> {
+    let words = |story: &Story| story.hotel.as_ref().map(ToString::to_string);
+    let mut all = stories::variants(story);
+    let names: Vec<String> = all.iter().filter_map(words).collect();
+    match all.iter().position(|story| words(story).as_deref() == Some(variant)) {
+        Some(at) => Ok(all.swap_remove(at)),
+        None => {
+            bail!("story \"{story}\" has no variant \"{variant}\"; it has {}", names.join(", "))
+        }
+    }
 }
 
 /// Where results and progress go.

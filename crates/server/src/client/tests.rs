@@ -39,15 +39,15 @@ fn client(url: &str) -> Client {
 
 /// What a command wrote and how it ended.
 #[derive(Debug, PartialEq, Eq)]
-struct Ended {
-    out: String,
-    err: String,
-    exit: Exit,
-    error: String,
+pub(crate) struct Ended {
+    pub out: String,
+    pub err: String,
+    pub exit: Exit,
+    pub error: String,
 }
 
 /// Runs one command on a screen with an optional person at the keyboard.
-fn run(
+pub(crate) fn run(
     json: bool,
     person: Option<&str>,
     command: impl AsyncFnOnce(&mut Screen<'_>) -> Result<(), ClientError>,

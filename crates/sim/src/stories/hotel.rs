@@ -126,9 +126,18 @@ fn check(outcome: &Outcome) -> Result<(), String> {
     let Some(end) = &outcome.hotel else { return Err("there is no hotel".into()) };
     let all = &outcome.records.actions;
     let [first, again @ ..] = all.as_slice() else { return Err("no action".into()) };
-    let again_max = usize::from(end.case.play == Play::Again);
-    if again.len() > again_max || end.bookings.len() > 1 {
-        return Err(format!("{} actions, {} bookings", all.len(), end.bookings.len()));
+    // Tried again for each that did not happen: that of the fault, and that of a crash before anything left.
+    let again_max = match end.case.play == Play::Again {
+        true => 1 + usize::from(outcome.rough),
+        false => 0,
+    };
+    let before = all.iter().take(again.len());
+    let open = before.filter(|effect| effect.action.state != ActionState::Blocked).count();
+    if again.len() > again_max || open > 0 || end.bookings.len() > 1 {
+        let (all, bookings) = (all.len(), end.bookings.len());
+        return Err(format!(
+            "{all} actions, {open} of them tried again while open, {bookings} bookings"
+        ));
     }
     let of = |effect: &Effect| {
         let own = |operation: &str| effect.attempts.iter().any(|a| a.operation_id == operation);
