@@ -36,7 +36,7 @@ impl Block {
     pub fn message(&self) -> Result<Message, BlockError> {
         let fail = |why: String| BlockError { digest: self.digest, why };
         let wire: WireMessage =
-            serde_json::from_str(&self.bytes).map_err(|error| fail(error.to_string()))?;
+            serde_json::from_str(&self.plain()).map_err(|error| fail(error.to_string()))?;
         wire.into_message().map_err(|missing| fail(format!("it lacks \"{missing}\"")))
     }
 

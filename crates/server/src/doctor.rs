@@ -13,6 +13,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use connect::{ConnectError, ConnectLimits, Connectors};
+use model::Wire;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -185,10 +186,7 @@ async fn ask_model(
     http: &reqwest::Client,
 ) -> Check {
     let at = model.base_url.as_str();
-    let with_key = |request: reqwest::RequestBuilder| match key {
-        Some(key) => request.bearer_auth(key.expose()),
-        None => request,
-    };
+    let with_key = |request| model.wire.sign(request, key);
     let list = with_key(http.get(format!("{at}/models")));
     let fail = |found: String, remedy: &str| Check::new("model", Verdict::Failed, found, remedy);
     let away = |reason: String| {
@@ -201,15 +199,15 @@ async fn ask_model(
     // Some endpoints list nothing; there the smallest possible question is put.
     let (status, body) = match status {
         404 | 405 | 501 => {
-            let field = match model.output_field {
-                model::OutputField::MaxTokens => "max_tokens",
-                model::OutputField::MaxCompletionTokens => "max_completion_tokens",
+            let said = json!([{"role": "user", "content": "ok"}]);
+            let (field, least, said_in) = match model.wire {
+                Wire::Chat => (model.output_field.name(), 1, "messages"),
+                Wire::Messages => ("max_tokens", 1, "messages"),
+                Wire::Responses => ("max_output_tokens", 16, "input"),
             };
-            let question = json!({
-                "model": model.model, field: 1,
-                "messages": [{"role": "user", "content": "ok"}],
-            });
-            let ask = with_key(http.post(format!("{at}/chat/completions")).json(&question));
+            let question = json!({"model": model.model, field: least, said_in: said});
+            let path = model.wire.path();
+            let ask = with_key(http.post(format!("{at}/{path}")).json(&question));
             match answer(ask).await {
                 Ok((status, _)) => (status, Value::Null),
                 Err(reason) => return away(reason),
@@ -224,7 +222,7 @@ async fn ask_model(
         }
         404 => fail(
             format!("{at} has no such address or model (404)"),
-            "check model.base_url (up to and without /chat/completions) and model.model",
+            "check model.wire, model.base_url (up to and without the wire's path) and model.model",
         ),
         429 | 402 => fail(
             format!("{at} refuses for now ({status}): limit or credit"),

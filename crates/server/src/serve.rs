@@ -10,7 +10,7 @@ use base::{Clock, IdSource, SystemClock};
 use connect::{ConnectLimits, Connectors, Manifest, ServerConfig};
 use engine::pump::Hints;
 use engine::setup::Seed;
-use model::{ChatModel, WireModel, WireSettings, Prices};
+use model::{ChatModel, Prices, WireModel, WireSettings};
 use store::device::Device;
 use store::{Options, Store, StoreError};
 use tokio::net::TcpListener;
@@ -189,8 +189,9 @@ fn chat(settings: &ModelConfig) -> anyhow::Result<WireModel> {
         cached: settings.cached_per_million,
         output: settings.output_per_million,
     };
-    let (key, output_field) = (settings.key(&env)?, settings.output_field);
-    Ok(WireModel::new(http, WireSettings { key, output_field, prices, ..local }))
+    let (wire, key) = (settings.wire, settings.key(&env)?);
+    let (output_field, effort) = (settings.output_field, settings.effort.clone());
+    Ok(WireModel::new(http, WireSettings { wire, key, output_field, effort, prices, ..local }))
 }
 
 /// The world as the stages read it: the tool servers, the open web, and what is polled. Addresses that

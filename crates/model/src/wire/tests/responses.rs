@@ -47,6 +47,7 @@ fn thoughtful() -> String {
     [
         event(json!({"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}})),
         event(json!({"type": "response.output_item.added", "output_index": 0, "item": reasoning})),
+        done(0, stored),
         done(0, reasoning),
         event(json!({"type": "response.output_text.delta", "output_index": 1, "delta": "看一"})),
         done(1, remark),
@@ -55,7 +56,6 @@ fn thoughtful() -> String {
         done(2, wants("call_1", r#"{"day": "一"}"#)),
         done(3, wants("call_2", "")),
         event(json!({"type": "response.mystery", "item": null, "response": null})),
-        done(4, stored),
         last("completed", json!({})),
     ]
     .concat()
