@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use base::{Digest, Secret, SystemClock};
 use model::{
-    Answer, Block, ChatModel as _, Finish, Message, ModelError, WireModel, WireSettings, Prices,
-    Request, Script, ScriptedModel, Timeouts, ToolCall, Usage,
+    Answer, Block, ChatModel as _, Finish, Message, ModelError, Prices, Request, Script,
+    ScriptedModel, Timeouts, ToolCall, Usage, WireModel, WireSettings,
 };
 use serde_json::{Value, json};
 use testkit::model_server::{Asked, Config, Fault, serve};
