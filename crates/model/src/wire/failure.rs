@@ -85,7 +85,7 @@ impl ErrorBody {
         ];
         let quota_phrases = ["insufficient balance", "credit balance is too low", "usage limits"];
         let history_phrases = [
-            "could not be verified",
+            "the encrypted content",
             "`signature` in `thinking` block",
             "blocks in the latest assistant message cannot be modified",
         ];
@@ -219,7 +219,11 @@ mod tests {
             claude("invalid_request_error", "input and max_tokens exceed context limit");
         let claude_thought =
             claude("invalid_request_error", "messages.1: Invalid `signature` in `thinking` block");
-        let gpt_thought = r#"{"error":{"message":"The encrypted content gA== could not be verified.","type":"invalid_request_error","code":"invalid_encrypted_content"}}"#;
+        let claude_changed = claude(
+            "invalid_request_error",
+            "messages.3: `thinking` blocks in the latest assistant message cannot be modified",
+        );
+        let gpt_thought = r#"{"error":{"message":"The encrypted content gA== could not be verified.","type":"invalid_request_error","code":null}}"#;
         let ollama_missing = r#"{"error":"model \"x\" not found, try pulling it first"}"#;
         let table = [
             (400, openai_context, "context"),
@@ -233,6 +237,10 @@ mod tests {
             (400, &claude_limit, "context"),
             (400, &claude_thought, "history"),
             (400, gpt_thought, "history"),
+            (400, r#"{"error":{"code":"invalid_encrypted_content"}}"#, "history"),
+            (400, &claude_changed, "history"),
+            (400, r#"{"error":{"message":"Encrypted content is not supported"}}"#, "malformed"),
+            (401, r#"{"error":{"message":"This key could not be verified"}}"#, "authentication"),
             (401, &claude("authentication_error", "invalid x-api-key"), "authentication"),
             (402, &claude("billing_error", "pay"), "quota"),
             (413, &claude("request_too_large", "too large"), "context"),

@@ -45,7 +45,9 @@ pub(super) fn body(settings: &WireSettings, request: &Request) -> Result<Vec<u8>
         match block.message().map_err(unreadable_block)? {
             Message::System(text) | Message::User(text) => contents.text(USER, &text),
             Message::Tool { call_id, text } => {
-                let (id, text) = (quoted(&plain_name(&call_id)), quoted(&text));
+                // Nothing cannot be marked.
+                let text = if text.trim().is_empty() { "(nothing)" } else { &text };
+                let (id, text) = (quoted(&plain_name(&call_id)), quoted(text));
                 let result = r#"{"type":"tool_result","tool_use_id":"#;
                 contents.push(USER, &format!(r#"{result}{id},"content":{text}"#));
             }

@@ -132,7 +132,7 @@ pub struct WireSettings {
     pub base_url: String,
     /// The model's name at that server.
     pub model: String,
-    /// Sent as a bearer token; local servers often need none.
+    /// Sent as the wire wants it; local servers often need none.
     pub key: Option<Secret>,
     /// Tokens of request and answer together.
     pub context_tokens: u64,
