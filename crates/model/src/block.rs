@@ -7,7 +7,7 @@ use base::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::estimate_tokens;
-use crate::vendor::Vendor;
+use crate::vendor::{Origin, Vendor};
 
 /// One chat message (or the array of tool definitions) as JSON text that never changes again.
 ///
@@ -48,6 +48,20 @@ impl Block {
         match self.bytes.find(VENDOR_FIELD) {
             Some(at) => Cow::Owned(format!("{}}}", &self.bytes[..at])),
             None => Cow::Borrowed(&self.bytes),
+        }
+    }
+
+    /// The message as [`Wire::Chat`] sends it: plain, and with its thinking to whom that is of.
+    pub(crate) fn chat(&self, origin: Origin<'_>) -> Cow<'_, str> {
+        let plain = self.plain();
+        match self.vendor().and_then(|own| own.first_item(origin)) {
+            // One object more in the object.
+            Some(item) => {
+                let (open, fields) =
+                    (&plain[..plain.len() - 1], item.get().trim_start_matches('{'));
+                Cow::Owned(format!("{open},{fields}"))
+            }
+            None => plain,
         }
     }
 

@@ -4,8 +4,8 @@ use base::Digest;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::vendor::{Function, Tool};
-use crate::{Block, ModelError, OutputField};
+use crate::vendor::{Function, Origin, Tool};
+use crate::{Block, ModelError, OutputField, Wire};
 
 /// One question to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +42,7 @@ impl Request {
         output_field: OutputField,
         effort: Option<&str>,
     ) -> Vec<u8> {
+        let origin = Origin { wire: Wire::Chat, model };
         let model = serde_json::Value::from(model).to_string();
         let limit_name = output_field.name();
         let limit = self.max_output_tokens;
@@ -62,7 +63,7 @@ impl Request {
             if n > 0 {
                 body.push(',');
             }
-            body.push_str(&block.plain());
+            body.push_str(&block.chat(origin));
         }
         body.push_str("]}");
         body.into_bytes()

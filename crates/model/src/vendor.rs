@@ -95,7 +95,7 @@ pub(crate) fn pieces(
     calls: Vec<ToolCall>,
     origin: Origin<'_>,
 ) -> Vec<Piece> {
-    let own = block.vendor().filter(|own| own.wire == origin.wire && own.model == origin.model);
+    let own = block.vendor().filter(|own| own.is_of(origin));
     let in_order = own.and_then(|own| own.in_order(text.as_deref().unwrap_or_default(), &calls));
     let mut pieces = in_order.unwrap_or_else(|| {
         let text = text.map(Piece::text);
@@ -106,6 +106,19 @@ pub(crate) fn pieces(
 }
 
 impl Vendor {
+    fn is_of(&self, origin: Origin<'_>) -> bool {
+        self.wire == origin.wire && self.model == origin.model
+    }
+
+    /// The one item that an answer on [`Wire::Chat`] has.
+    pub(crate) fn first_item(self, origin: Origin<'_>) -> Option<Box<RawValue>> {
+        let mut parts = self.is_of(origin).then_some(self.parts)?.into_iter();
+        parts.find_map(|part| match part {
+            Part::Item(item) => Some(item),
+            Part::Text { .. } | Part::Call => None,
+        })
+    }
+
     /// `None` if the message is another one than the parts were made for.
     fn in_order(self, text: &str, calls: &[ToolCall]) -> Option<Vec<Piece>> {
         let (mut text, mut calls) = (text, calls.iter());

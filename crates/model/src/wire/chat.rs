@@ -2,10 +2,11 @@
 //! body. The request is [`Request::body_for`].
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::failure::{self, ErrorBody};
-use super::{TOOL_CALLS_MAX, broken_off, complete, named, told, too_many_calls, unreadable};
-use crate::vendor::Origin;
+use super::{TOOL_CALLS_MAX, broken_off, named, quoted, settled, told, too_many_calls, unreadable};
+use crate::vendor::{Origin, Piece};
 use crate::{Answer, Finish, ModelError, Request, ToolCall, Usage};
 
 /// A part of a streamed answer, or (with `message` for `delta`) the whole of one.
@@ -39,6 +40,9 @@ struct Delta {
     content: Option<String>,
     #[serde(default)]
     refusal: Option<String>,
+    /// Not of OpenAI: what DeepSeek, Kimi and others thought, and want back beside its calls.
+    #[serde(default)]
+    reasoning_content: Option<String>,
     #[serde(default)]
     tool_calls: Option<Vec<CallPart>>,
 }
@@ -99,6 +103,7 @@ pub(super) struct Assembly {
     model: String,
     text: String,
     refusal: String,
+    reasoning: Option<String>,
     calls: Vec<(Option<u32>, ToolCall)>,
     usage: Option<Usage>,
     finish_reason: Option<String>,
@@ -149,10 +154,15 @@ impl super::Assembly for Assembly {
         }
         let finish = finish_of(&reason, !self.calls.is_empty())?;
         let answer_id = named(self.answer_id, request);
-        let calls =
-            self.calls.into_iter().enumerate().map(|(n, (_, call))| complete(call, n, &answer_id));
-        let calls = calls.collect::<Result<Vec<_>, _>>()?;
-        let answer = Answer::new(Some(self.text), calls, finish);
+        let thought = self.reasoning.map(|text| {
+            let field = format!(r#"{{"reasoning_content":{}}}"#, quoted(&text));
+            RawValue::from_string(field).map(Piece::Item)
+        });
+        let thought = thought.transpose().map_err(|error| unreadable(&error))?;
+        let calls = self.calls.into_iter().map(|(_, call)| Piece::Call(call));
+        let pieces = thought.into_iter().chain([Piece::text(self.text)]).chain(calls).collect();
+        let (pieces, _) = settled(pieces, &answer_id)?;
+        let answer = Answer::of_pieces(pieces, origin, finish);
         Ok(told(answer, request, (answer_id, self.model), self.usage, origin.model))
     }
 }
@@ -161,6 +171,9 @@ impl Assembly {
     fn take_delta(&mut self, delta: Delta) -> Result<(), ModelError> {
         self.text.push_str(delta.content.as_deref().unwrap_or_default());
         self.refusal.push_str(delta.refusal.as_deref().unwrap_or_default());
+        if let Some(more) = delta.reasoning_content {
+            self.reasoning.get_or_insert_default().push_str(&more);
+        }
         for part in delta.tool_calls.unwrap_or_default() {
             let call = self.call_of(&part)?;
             if let Some(function) = part.function {
@@ -254,6 +267,27 @@ mod tests {
         expected.model = "m1".into();
         expected.answer_id = "a1".into();
         assert_eq!(answer, Ok(expected));
+    }
+
+    #[test]
+    fn what_a_model_thought_goes_back_to_it_beside_its_calls() {
+        let answer = assembled(&[
+            r#"{"id":"a","choices":[{"delta":{"reasoning_content":"Look \"","content":null}}]}"#,
+            r#"{"choices":[{"delta":{"reasoning_content":"first"}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"one"}}]},"finish_reason":"tool_calls"}]}"#,
+        ]);
+        let answer = answer.unwrap();
+        let calls = vec![call("c", "one", "{}")];
+        let plain = Message::Assistant { text: None, tool_calls: calls.clone() }.to_block();
+        assert_eq!((answer.text, answer.tool_calls), (None, calls));
+        let own = plain.bytes.replace("]}", r#"],"reasoning_content":"Look \"first"}"#);
+        let sent = |block: Block, model: &str| {
+            let body = Request { blocks: vec![block], ..request() }.body(model);
+            let body = String::from_utf8(body).unwrap();
+            body.split_once(r#""messages":["#).unwrap().1.strip_suffix("]}").unwrap().to_owned()
+        };
+        assert_eq!(sent(answer.block.clone(), "asked"), own);
+        assert_eq!(sent(answer.block, "other"), *plain.bytes);
     }
 
     #[test]

@@ -86,6 +86,7 @@ impl ErrorBody {
         let quota_phrases = ["insufficient balance", "credit balance is too low", "usage limits"];
         let history_phrases = [
             "the encrypted content",
+            "must be passed back to the api",
             "`signature` in `thinking` block",
             "blocks in the latest assistant message cannot be modified",
         ];
@@ -204,6 +205,7 @@ mod tests {
         let openai_key = r#"{"error":{"message":"Incorrect API key provided","type":"invalid_request_error","code":"invalid_api_key"}}"#;
         let deepseek_balance = r#"{"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}"#;
         let deepseek_risk = r#"{"error":{"message":"Content Exists Risk","type":"invalid_request_error","code":"invalid_request_error"}}"#;
+        let deepseek_thought = r#"{"error":{"message":"The `reasoning_content` in the thinking mode must be passed back to the API.","type":"invalid_request_error"}}"#;
         let llama_context = r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_ctx":4096}}"#;
         let llama_loading =
             r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#;
@@ -239,6 +241,7 @@ mod tests {
             (400, gpt_thought, "history"),
             (400, r#"{"error":{"code":"invalid_encrypted_content"}}"#, "history"),
             (400, &claude_changed, "history"),
+            (400, deepseek_thought, "history"),
             (400, r#"{"error":{"message":"Encrypted content is not supported"}}"#, "malformed"),
             (401, r#"{"error":{"message":"This key could not be verified"}}"#, "authentication"),
             (401, &claude("authentication_error", "invalid x-api-key"), "authentication"),

@@ -143,6 +143,7 @@ fn kinds() -> Vec<Block> {
         silent.to_block(),
         thought(Wire::Messages, "x"),
         thought(Wire::Responses, "y"),
+        thought(Wire::Chat, "z"),
     ]
 }
 
@@ -191,14 +192,15 @@ fn a_longer_conversation_starts_with_the_bytes_of_the_shorter_one_on_every_wire(
 fn what_only_its_vendor_can_read_goes_to_nobody_else() {
     let item = |own: &Block, wire, model| {
         let blocks = vec![system(), user(), own.clone(), result("a.1", "1")];
-        body(&settings(wire, model), &request(blocks)).contains(r#"{"type":"thinking"}"#)
+        body(&settings(wire, model), &request(blocks)).contains(r#""type":"thinking"}"#)
     };
     let kinds = kinds();
-    let [messages, responses] = &kinds[5..] else { panic!("two of them think") };
+    let [messages, responses, chat] = &kinds[5..] else { panic!("three of them think") };
     for wire in WIRES {
         assert_eq!(item(messages, wire, "m"), wire == Wire::Messages);
         assert_eq!(item(responses, wire, "m"), wire == Wire::Responses);
-        assert!(!item(messages, wire, "other") && !item(responses, wire, "other"));
+        assert_eq!(item(chat, wire, "m"), wire == Wire::Chat);
+        assert!([messages, responses, chat].iter().all(|own| !item(own, wire, "other")));
     }
     // To others it is the very message that it would be without.
     let plain =
