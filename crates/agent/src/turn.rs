@@ -117,8 +117,7 @@ impl Turn {
         if calls == answer.tool_calls {
             return answer;
         }
-        let rebuilt = Answer::new(answer.text.clone(), calls, answer.finish);
-        Answer { block: rebuilt.block, tool_calls: rebuilt.tool_calls, ..answer }
+        answer.with_calls(calls)
     }
 
     /// What comes next.

@@ -3,6 +3,7 @@
 use base::MicroUsd;
 use serde::{Deserialize, Serialize};
 
+use crate::vendor::{self, Origin, Piece, Vendor};
 use crate::{Block, Message, ToolCall};
 
 /// A complete answer. It is journaled before anything derives from it.
@@ -40,6 +41,27 @@ impl Answer {
             answer_id: String::new(),
             finish,
         }
+    }
+
+    /// Puts an answer together from the pieces that its vendor sent.
+    pub(crate) fn of_pieces(pieces: Vec<Piece>, origin: Origin<'_>, finish: Finish) -> Answer {
+        let (text, tool_calls, vendor) = vendor::split(pieces, origin);
+        let answer = Answer::new(text, tool_calls, finish);
+        answer.serialised(vendor)
+    }
+
+    /// The same answer with other calls in the place of its own, as many of them; what only its vendor
+    /// can read stays.
+    pub fn with_calls(self, tool_calls: Vec<ToolCall>) -> Answer {
+        let vendor = self.block.vendor();
+        Answer { tool_calls, ..self }.serialised(vendor)
+    }
+
+    /// Serialises the message anew.
+    fn serialised(self, vendor: Option<Vendor>) -> Answer {
+        let (text, tool_calls) = (self.text.clone(), self.tool_calls.clone());
+        let block = Message::Assistant { text, tool_calls }.with_vendor(vendor);
+        Answer { block, ..self }
     }
 }
 

@@ -1,19 +1,22 @@
 //! One chat message, serialised exactly once. Its bytes are what is stored, hashed and sent.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use base::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::estimate_tokens;
+use crate::vendor::{Origin, Vendor};
 
 /// One chat message (or the array of tool definitions) as JSON text that never changes again.
 ///
-/// The shape of a message is that of OpenAI Chat Completions, which is also the stored form.
-/// In JSON a block is a string that holds its bytes.
+/// The stored form is that of OpenAI Chat Completions, whatever the wire; an assistant message may have
+/// one more field, its last: what only the vendor of that answer can read. The wires render a block
+/// from these bytes and nothing else. In JSON a block is a string that holds its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// The JSON text, byte for byte as it goes into a request.
+    /// The JSON text, byte for byte as it was serialised.
     pub bytes: Arc<str>,
     /// SHA-256 of `bytes`.
     pub digest: Digest,
@@ -33,8 +36,39 @@ impl Block {
     pub fn message(&self) -> Result<Message, BlockError> {
         let fail = |why: String| BlockError { digest: self.digest, why };
         let wire: WireMessage =
-            serde_json::from_str(&self.bytes).map_err(|error| fail(error.to_string()))?;
+            serde_json::from_str(&self.plain()).map_err(|error| fail(error.to_string()))?;
         wire.into_message().map_err(|missing| fail(format!("it lacks \"{missing}\"")))
+    }
+
+    /// The same message as JSON that any vendor can read.
+    ///
+    /// The vendor's field is found without parsing: in a JSON string its quotes would be escaped, so
+    /// these bytes stand nowhere else.
+    pub(crate) fn plain(&self) -> Cow<'_, str> {
+        match self.bytes.find(VENDOR_FIELD) {
+            Some(at) => Cow::Owned(format!("{}}}", &self.bytes[..at])),
+            None => Cow::Borrowed(&self.bytes),
+        }
+    }
+
+    /// The message as [`Wire::Chat`] sends it: plain, and with its thinking to whom that is of.
+    pub(crate) fn chat(&self, origin: Origin<'_>) -> Cow<'_, str> {
+        let plain = self.plain();
+        match self.vendor().and_then(|own| own.first_item(origin)) {
+            // One object more in the object.
+            Some(item) => {
+                let (open, fields) =
+                    (&plain[..plain.len() - 1], item.get().trim_start_matches('{'));
+                Cow::Owned(format!("{open},{fields}"))
+            }
+            None => plain,
+        }
+    }
+
+    /// What only the vendor of this answer can read, if it sent such.
+    pub(crate) fn vendor(&self) -> Option<Vendor> {
+        self.bytes.contains(VENDOR_FIELD).then_some(())?;
+        serde_json::from_str::<WireMessage>(&self.bytes).ok()?.vendor
     }
 }
 
@@ -86,7 +120,13 @@ pub enum Message {
 impl Message {
     /// Serialises the message, always with the same bytes for the same message.
     pub fn to_block(&self) -> Block {
-        let text = match serde_json::to_string(&WireMessage::from_message(self)) {
+        self.with_vendor(None)
+    }
+
+    /// As [`Message::to_block`], with what only the vendor of this answer can read.
+    pub(crate) fn with_vendor(&self, vendor: Option<Vendor>) -> Block {
+        let message = WireMessage { vendor, ..WireMessage::from_message(self) };
+        let text = match serde_json::to_string(&message) {
             Ok(text) => text,
             // Only a map with keys that are no strings, or a failing writer, could get here.
             Err(error) => unreachable!("a message of strings always serialises: {error}"),
@@ -116,7 +156,12 @@ pub(crate) struct WireMessage {
     pub(crate) tool_calls: Option<Vec<WireToolCall>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vendor: Option<Vendor>,
 }
+
+/// How the last field of a [`WireMessage`] begins.
+const VENDOR_FIELD: &str = r#","vendor":{"wire":"#;
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -158,6 +203,7 @@ impl WireMessage {
             content: Some(text.to_owned()),
             tool_calls: None,
             tool_call_id: None,
+            vendor: None,
         };
         match message {
             Message::System(text) => plain(Role::System, text),
@@ -171,7 +217,8 @@ impl WireMessage {
                 // Several servers refuse null content in a message without tool calls.
                 let content = if calls.is_empty() { Some(text.unwrap_or_default()) } else { text };
                 let tool_calls = (!calls.is_empty()).then_some(calls);
-                WireMessage { role: Role::Assistant, content, tool_calls, tool_call_id: None }
+                let (tool_call_id, vendor) = (None, None);
+                WireMessage { role: Role::Assistant, content, tool_calls, tool_call_id, vendor }
             }
         }
     }

@@ -26,6 +26,12 @@ pub enum ModelError {
          larger context"
     )]
     Context,
+    /// The server no longer accepts what its model thought earlier: another key, another version.
+    #[error(
+        "the model's server no longer accepts what its model thought earlier in this conversation; \
+         it goes on without that history"
+    )]
+    History,
     /// The provider's content rules refuse this request.
     #[error("the provider refuses to answer this content; rephrase it or use another model")]
     Refused,
@@ -49,6 +55,7 @@ impl ModelError {
             other @ (ModelError::Authentication
             | ModelError::Quota
             | ModelError::Context
+            | ModelError::History
             | ModelError::Refused) => other,
         }
     }
@@ -65,6 +72,7 @@ impl ModelError {
             ModelError::Authentication => "authentication",
             ModelError::Quota => "quota",
             ModelError::Context => "context",
+            ModelError::History => "history",
             ModelError::Refused => "refused",
             ModelError::Malformed(_) => "malformed",
         }

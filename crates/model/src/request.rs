@@ -4,7 +4,8 @@ use base::Digest;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Block, OutputField};
+use crate::vendor::{Function, Origin, Tool};
+use crate::{Block, ModelError, OutputField, Wire};
 
 /// One question to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,17 +31,28 @@ impl Request {
     /// bytes of the shorter one up to its last message, so a provider's prefix cache keeps (CTX-05,
     /// CTX-06).
     pub fn body(&self, model: &str) -> Vec<u8> {
-        self.body_for(model, OutputField::MaxTokens)
+        self.body_for(model, OutputField::MaxTokens, None)
     }
 
-    /// As [`Request::body`], with the output limit under the name that the server wants.
-    pub fn body_for(&self, model: &str, output_field: OutputField) -> Vec<u8> {
+    /// As [`Request::body`], with the output limit under the name that the server wants, and with a
+    /// word for how much the model is to think.
+    pub(crate) fn body_for(
+        &self,
+        model: &str,
+        output_field: OutputField,
+        effort: Option<&str>,
+    ) -> Vec<u8> {
+        let origin = Origin { wire: Wire::Chat, model };
         let model = serde_json::Value::from(model).to_string();
         let limit_name = output_field.name();
         let limit = self.max_output_tokens;
         let mut body = format!(
             r#"{{"model":{model},"stream":true,"stream_options":{{"include_usage":true}},"{limit_name}":{limit}"#
         );
+        if let Some(effort) = effort {
+            let effort = serde_json::Value::from(effort);
+            body.push_str(&format!(r#","reasoning_effort":{effort}"#));
+        }
         if self.has_tools() {
             // A server refuses `parallel_tool_calls` in a request without tools.
             body.push_str(r#","parallel_tool_calls":true,"tools":"#);
@@ -51,7 +63,7 @@ impl Request {
             if n > 0 {
                 body.push(',');
             }
-            body.push_str(&block.bytes);
+            body.push_str(&block.chat(origin));
         }
         body.push_str("]}");
         body.into_bytes()
@@ -92,7 +104,23 @@ impl Request {
         self.blocks.iter().fold(self.tools.tokens, |sum, block| sum.saturating_add(block.tokens))
     }
 
-    fn has_tools(&self) -> bool {
+    /// The tools, read for a wire that spells them in another way.
+    pub(crate) fn functions(&self) -> Result<Vec<Function<'_>>, ModelError> {
+        let tools: Vec<Tool<'_>> = serde_json::from_str(&self.tools.bytes).map_err(|error| {
+            ModelError::Malformed(format!("the tools are no array of functions: {error}"))
+        })?;
+        Ok(tools.into_iter().map(|tool| tool.function).collect())
+    }
+
+    /// The name of the prefix that the requests of one conversation share; `None` for a question
+    /// without tools, which stands alone.
+    pub(crate) fn prefix_name(&self) -> Option<String> {
+        let first = self.blocks.first().filter(|_| self.has_tools())?;
+        let parts = [&self.tools.digest.as_bytes()[..], &first.digest.as_bytes()[..]];
+        Some(Digest::of_parts(parts).to_string()[..32].to_owned())
+    }
+
+    pub(crate) fn has_tools(&self) -> bool {
         let inner = self.tools.bytes.trim().strip_prefix('[').and_then(|t| t.strip_suffix(']'));
         !inner.is_none_or(|inner| inner.trim().is_empty())
     }

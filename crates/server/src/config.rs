@@ -3,6 +3,7 @@
 //! Settings of an owner (zone, quiet hours, caps) are control rows; the file may only seed them.
 
 mod mcp;
+mod models;
 mod reach;
 mod section;
 #[cfg(test)]
@@ -12,13 +13,13 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use base::{Limits, MicroUsd, Secret};
+use base::{Limits, Secret};
 use domain::words::Language;
-use model::OutputField;
-use section::{KEYS, Section, join};
+use section::{KEYS, MODEL_KEYS, MODELS, Section, join};
 use serde::Serialize;
 
 pub use mcp::{McpConfig, McpServer};
+pub use models::ModelConfig;
 pub use reach::{SearchConfig, SearchProvider};
 pub use section::micro_usd;
 
@@ -72,33 +73,6 @@ pub enum Database {
         /// Name of this machine in leases; default: its host name.
         node: String,
     },
-}
-
-/// A model behind an HTTP endpoint.
-#[derive(Debug, Serialize)]
-pub struct ModelConfig {
-    /// The section that it stands in, for errors: `model`, `small` or `reviewer`.
-    #[serde(skip)]
-    pub section: &'static str,
-    /// Address up to and without `/chat/completions`.
-    pub base_url: String,
-    /// Name of the model as the endpoint knows it.
-    pub model: String,
-    /// Where the key is found.
-    pub key: KeySource,
-    /// Tokens that a request and its answer may hold together.
-    pub context_tokens: u64,
-    /// Tokens that one answer may hold.
-    pub max_output_tokens: u64,
-    /// The name under which the endpoint wants the output limit.
-    #[serde(serialize_with = "output_field_name")]
-    pub output_field: OutputField,
-    /// Price of a million tokens read anew.
-    pub input_per_million: MicroUsd,
-    /// Price of a million tokens read from the endpoint's cache; default: as read anew.
-    pub cached_per_million: MicroUsd,
-    /// Price of a million tokens written.
-    pub output_per_million: MicroUsd,
 }
 
 /// Where a key is kept; the configuration itself never holds it.
@@ -273,13 +247,6 @@ impl Config {
     }
 }
 
-impl ModelConfig {
-    /// Fetches the key, checking that nobody else can read its file. `None` for a keyless endpoint.
-    pub fn key(&self, env: Env<'_>) -> Result<Option<Secret>, Problem> {
-        self.key.fetch(self.section, env)
-    }
-}
-
 impl KeySource {
     /// Reads the keys `key_env` and `key_file` of a section, of which at most one may be there.
     fn of(section: &Section<'_>, home: Option<&Path>) -> Result<KeySource, Problem> {
@@ -362,9 +329,9 @@ fn parse(
         data_dir,
         listen: listen(&top)?,
         database: database(&below("database")?)?,
-        model: model("model", &top, &below("model")?, home.as_deref())?,
-        small: model("small", &top, &below("small")?, home.as_deref())?,
-        reviewer: model("reviewer", &top, &below("reviewer")?, home.as_deref())?,
+        model: models::model("model", &top, &below("model")?, home.as_deref())?,
+        small: models::model("small", &top, &below("small")?, home.as_deref())?,
+        reviewer: models::model("reviewer", &top, &below("reviewer")?, home.as_deref())?,
         search: if top.has("search") {
             Some(reach::search(&below("search")?, home.as_deref())?)
         } else {
@@ -387,11 +354,12 @@ fn parse(
     })
 }
 
-/// The fixed keys and one `limits.*` for each field of [`Limits`].
+/// The fixed keys, those of each model, and one `limits.*` for each field of [`Limits`].
 fn known_keys() -> Result<Vec<String>, Problem> {
     let limits = default_limits()?;
-    let fixed = KEYS.iter().map(|key| (*key).to_string());
-    Ok(fixed.chain(limits.keys().map(|key| join("limits", key))).collect())
+    let fixed = KEYS.iter().chain(MODELS).map(|key| (*key).to_string());
+    let models = MODELS.iter().flat_map(|at| MODEL_KEYS.iter().map(|key| join(at, key)));
+    Ok(fixed.chain(models).chain(limits.keys().map(|key| join("limits", key))).collect())
 }
 
 /// The defaults as named values, so that a new limit is a new key without a line here.
@@ -436,63 +404,6 @@ fn database(section: &Section<'_>) -> Result<Database, Problem> {
     };
     let url = Secret::new(&url).map_err(|error| section.bad("url", &error.to_string()))?;
     Ok(Database::Postgresql { url, node })
-}
-
-/// A model's section; `None` if the file has none of that name.
-fn model(
-    name: &'static str,
-    top: &Section<'_>,
-    section: &Section<'_>,
-    home: Option<&Path>,
-) -> Result<Option<ModelConfig>, Problem> {
-    if !top.has(name) {
-        return Ok(None);
-    }
-    let remedy = "give the endpoint's address, such as https://api.example.com/v1";
-    let address = section.required("base_url", remedy)?;
-    let base_url = url(section, "base_url", &address)?;
-    let near = is_near(&base_url);
-    let key = KeySource::of(section, home)?;
-    if key == KeySource::None && !near {
-        let remedy = format!("name the variable that holds the key, or give {name}.key_file");
-        return Err(Problem::Missing { key: section.full("key_env"), remedy });
-    }
-    keep_in_private(section, "base_url", &base_url, &key)?;
-    // Without prices a budget would never be used up, so only a model of one's own is free.
-    let price = |key: &str| match section.usd(key)? {
-        Some(price) => Ok(price),
-        None if near => Ok(MicroUsd(0)),
-        None => {
-            let remedy = "give the price per million tokens, such as \"0.28\"".into();
-            Err(Problem::Missing { key: section.full(key), remedy })
-        }
-    };
-    let input_per_million = price("input_usd_per_million")?;
-    let context_tokens = section.count("context_tokens")?.unwrap_or(128_000);
-    let max_output_tokens = section.count("max_output_tokens")?.unwrap_or(8_192);
-    if max_output_tokens >= context_tokens {
-        let remedy = format!("must be below {name}.context_tokens ({context_tokens})");
-        return Err(section.bad("max_output_tokens", &remedy));
-    }
-    Ok(Some(ModelConfig {
-        section: name,
-        base_url: address.trim_end_matches('/').to_string(),
-        model: section.required("model", "give the model's name at that endpoint")?,
-        key,
-        context_tokens,
-        max_output_tokens,
-        output_field: match section.text("output_field")?.as_deref() {
-            None | Some("max_tokens") => OutputField::MaxTokens,
-            Some("max_completion_tokens") => OutputField::MaxCompletionTokens,
-            Some(_) => {
-                let remedy = "must be \"max_tokens\" or \"max_completion_tokens\"";
-                return Err(section.bad("output_field", remedy));
-            }
-        },
-        input_per_million,
-        cached_per_million: section.usd("cached_usd_per_million")?.unwrap_or(input_per_million),
-        output_per_million: price("output_usd_per_million")?,
-    }))
 }
 
 /// An address that is encrypted, unless it stays in a private network.
@@ -600,14 +511,4 @@ fn log(top: &Section<'_>) -> Result<String, Problem> {
 
 fn hidden<S: serde::Serializer>(_: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str("hidden")
-}
-
-fn output_field_name<S: serde::Serializer>(
-    field: &OutputField,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(match field {
-        OutputField::MaxTokens => "max_tokens",
-        OutputField::MaxCompletionTokens => "max_completion_tokens",
-    })
 }

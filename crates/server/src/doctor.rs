@@ -13,6 +13,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use connect::{ConnectError, ConnectLimits, Connectors};
+use model::Wire;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -186,7 +187,7 @@ pub async fn ask_model(
     http: &reqwest::Client,
 ) -> Check {
     let at = model.base_url.as_str();
-    let list = list(at, key, http);
+    let list = list(model.wire, at, key, http);
     let fail = |found: String, remedy: &str| Check::new("model", Verdict::Failed, found, remedy);
     let away = |reason: String| {
         fail(format!("{at} does not answer ({reason})"), "check model.base_url and the network")
@@ -198,16 +199,15 @@ pub async fn ask_model(
     // Some endpoints list nothing; there the smallest possible question is put.
     let (status, body) = match status {
         404 | 405 | 501 => {
-            let field = match model.output_field {
-                model::OutputField::MaxTokens => "max_tokens",
-                model::OutputField::MaxCompletionTokens => "max_completion_tokens",
+            let said = json!([{"role": "user", "content": "ok"}]);
+            let (field, least, said_in) = match model.wire {
+                Wire::Chat => (model.output_field.name(), 1, "messages"),
+                Wire::Messages => ("max_tokens", 1, "messages"),
+                Wire::Responses => ("max_output_tokens", 16, "input"),
             };
-            let question = json!({
-                "model": model.model, field: 1,
-                "messages": [{"role": "user", "content": "ok"}],
-            });
-            let ask = http.post(format!("{at}/chat/completions")).json(&question);
-            let ask = with_key(ask, key);
+            let question = json!({"model": model.model, field: least, said_in: said});
+            let ask = http.post(format!("{at}/{}", model.wire.path())).json(&question);
+            let ask = model.wire.sign(ask, key);
             match answer(ask).await {
                 Ok((status, _)) => (status, Value::Null),
                 Err(reason) => return away(reason),
@@ -222,7 +222,7 @@ pub async fn ask_model(
         }
         404 => fail(
             format!("{at} has no such address or model (404)"),
-            "check model.base_url (up to and without /chat/completions) and model.model",
+            "check model.wire, model.base_url (up to and without the wire's path) and model.model",
         ),
         429 | 402 => fail(
             format!("{at} refuses for now ({status}): limit or credit"),
@@ -233,23 +233,23 @@ pub async fn ask_model(
 }
 
 /// The models that an endpoint lists, as far as it does.
-pub async fn models(at: &str, key: Option<&base::Secret>, http: &reqwest::Client) -> Vec<String> {
-    let body = answer(list(at.trim_end_matches('/'), key, http)).await.map(|(_, body)| body);
+pub async fn models(
+    wire: Wire,
+    at: &str,
+    key: Option<&base::Secret>,
+    http: &reqwest::Client,
+) -> Vec<String> {
+    let body = answer(list(wire, at.trim_end_matches('/'), key, http)).await.map(|(_, body)| body);
     body.map(|body| names(&body).into_iter().map(str::to_owned).collect()).unwrap_or_default()
 }
 
-fn list(at: &str, key: Option<&base::Secret>, http: &reqwest::Client) -> reqwest::RequestBuilder {
-    with_key(http.get(format!("{at}/models")), key)
-}
-
-fn with_key(
-    request: reqwest::RequestBuilder,
+fn list(
+    wire: Wire,
+    at: &str,
     key: Option<&base::Secret>,
+    http: &reqwest::Client,
 ) -> reqwest::RequestBuilder {
-    match key {
-        Some(key) => request.bearer_auth(key.expose()),
-        None => request,
-    }
+    wire.sign(http.get(format!("{at}/models")), key)
 }
 
 fn names(body: &Value) -> Vec<&str> {

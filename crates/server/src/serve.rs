@@ -10,7 +10,7 @@ use base::{Clock, IdSource, SystemClock};
 use connect::{ConnectLimits, Connectors, Manifest, ServerConfig};
 use engine::pump::Hints;
 use engine::setup::Seed;
-use model::{ChatModel, OpenAiChat, OpenAiSettings, Prices};
+use model::{ChatModel, Prices, WireModel, WireSettings};
 use store::device::Device;
 use store::{Options, Store, StoreError};
 use tokio::net::TcpListener;
@@ -180,17 +180,18 @@ fn models(config: &Config) -> anyhow::Result<Models> {
     Ok(Models { main, small, reviewer })
 }
 
-fn chat(settings: &ModelConfig) -> anyhow::Result<OpenAiChat> {
+fn chat(settings: &ModelConfig) -> anyhow::Result<WireModel> {
     let env = |name: &str| std::env::var(name).ok();
     let http = model::http_client(std::time::Duration::from_secs(10))?;
-    let local = OpenAiSettings::local(&settings.base_url, &settings.model, settings.context_tokens);
+    let local = WireSettings::local(&settings.base_url, &settings.model, settings.context_tokens);
     let prices = Prices {
         input: settings.input_per_million,
         cached: settings.cached_per_million,
         output: settings.output_per_million,
     };
-    let (key, output_field) = (settings.key(&env)?, settings.output_field);
-    Ok(OpenAiChat::new(http, OpenAiSettings { key, output_field, prices, ..local }))
+    let (wire, key) = (settings.wire, settings.key(&env)?);
+    let (output_field, effort) = (settings.output_field, settings.effort.clone());
+    Ok(WireModel::new(http, WireSettings { wire, key, output_field, effort, prices, ..local }))
 }
 
 /// The world as the stages read it: the tool servers, the open web, and what is polled. Addresses that

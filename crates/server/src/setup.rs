@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use base::{MicroUsd, Secret};
 use domain::words::Language;
+use model::Wire;
 use serde_json::json;
 
 use crate::cli::SetupArgs;
@@ -91,12 +92,15 @@ async fn gather(
 ) -> Result<(Answers, bool), ClientError> {
     let mut asked = Asking { screen, option: "" };
     asked.option = "--base-url";
-    let at = "Address of the model, up to and without /chat/completions\n\
-              (https://api.openai.com/v1, or http://127.0.0.1:11434/v1 on this machine)";
+    let at = "Address of the model, up to and without /chat/completions or /messages (such as\n\
+              https://api.openai.com/v1, https://api.anthropic.com/v1 or http://127.0.0.1:11434/v1)";
     let base_url = asked.text(args.base_url, at, None, &|text| {
         config::address(text).map(|_| ()).map_err(|problem| format!("it {problem}"))
     })?;
     let near = config::address(&base_url).is_ok_and(|near| near);
+    // That vendor speaks nothing else as well as its own.
+    let own = if base_url.contains("://api.anthropic.com/") { Wire::Messages } else { Wire::Chat };
+    let wire = args.wire.unwrap_or(own);
     let key = match (args.key_env, args.key_file, &machine.piped) {
         (Some(name), _, _) => Key::Env(name),
         (None, Some(path), _) => Key::File(std::path::absolute(path)?),
@@ -105,9 +109,12 @@ async fn gather(
         (None, None, None) => asked.key(near)?,
     };
     let known = known_key(&key, machine.env)?;
-    let mut names = doctor::models(&base_url, known.as_ref(), &machine.http).await;
+    let mut names = match args.model {
+        None => doctor::models(wire, &base_url, known.as_ref(), &machine.http).await,
+        Some(_) => Vec::new(),
+    };
     names.sort();
-    if !names.is_empty() && args.model.is_none() {
+    if !names.is_empty() {
         let more = if names.len() > NAMED_MAX { ", …" } else { "" };
         let list = names.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
         asked.screen.note(&format!("It offers: {list}{more}"))?;
@@ -147,6 +154,7 @@ async fn gather(
     )?;
     let max_output_tokens = OUTPUT_TOKENS_MAX.min(context_tokens / 4).max(1);
     let answers = Answers {
+        wire,
         base_url,
         model,
         key,

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use base::{Digest, Secret, SystemClock};
 use model::{
-    Answer, Block, ChatModel as _, Finish, Message, ModelError, OpenAiChat, OpenAiSettings, Prices,
-    Request, Script, ScriptedModel, Timeouts, ToolCall, Usage,
+    Answer, Block, ChatModel as _, Finish, Message, ModelError, Prices, Request, Script,
+    ScriptedModel, Timeouts, ToolCall, Usage, WireModel, WireSettings,
 };
 use serde_json::{Value, json};
 use testkit::model_server::{Asked, Config, Fault, serve};
@@ -76,15 +76,15 @@ fn client() -> reqwest::Client {
     model::http_client(Duration::from_secs(5)).unwrap()
 }
 
-fn settings(server: &str) -> OpenAiSettings {
-    OpenAiSettings::local(&format!("{server}/v1/"), "asked", 10_000)
+fn settings(server: &str) -> WireSettings {
+    WireSettings::local(&format!("{server}/v1/"), "asked", 10_000)
 }
 
-fn chat(settings: OpenAiSettings) -> OpenAiChat {
-    OpenAiChat::new(client(), settings)
+fn chat(settings: WireSettings) -> WireModel {
+    WireModel::new(client(), settings)
 }
 
-async fn ask(chat: &OpenAiChat, text: &str) -> Result<Answer, ModelError> {
+async fn ask(chat: &WireModel, text: &str) -> Result<Answer, ModelError> {
     chat.ask(&request(text), &|_| {}).await
 }
 
@@ -178,7 +178,7 @@ async fn refusals_of_the_script_keep_their_class_over_http() {
 async fn only_the_right_key_and_a_body_of_bounded_size_are_let_in() {
     let key = |text: &str| Some(Secret::new(text).unwrap());
     let server = start(Config { key: key("sk-1"), body_bytes_max: 1_000, ..config() }).await;
-    let with_key = |key| chat(OpenAiSettings { key, ..settings(&server) });
+    let with_key = |key| chat(WireSettings { key, ..settings(&server) });
     assert!(ask(&with_key(key("sk-1")), "hello").await.is_ok());
     assert_eq!(ask(&with_key(key("sk-2")), "hello").await, Err(ModelError::Authentication));
     assert_eq!(ask(&with_key(None), "hello").await, Err(ModelError::Authentication));
@@ -417,7 +417,7 @@ async fn time_and_size_have_limits() {
     ];
     for (timeouts, words) in table {
         let (server, thread) = by_hand("text/event-stream", comment(), End::Open);
-        let chat = chat(OpenAiSettings { timeouts, ..settings(&server) });
+        let chat = chat(WireSettings { timeouts, ..settings(&server) });
         let error = ask(&chat, "x").await.unwrap_err();
         assert!(error.to_string().contains(words) && error.class() == "retry", "{error}");
         // The client hung up, or the server would wait for ever.
@@ -426,7 +426,7 @@ async fn time_and_size_have_limits() {
     for kind in ["text/event-stream", "application/json"] {
         let (server, thread) = by_hand(kind, comment(), End::Endless);
         let timeouts = Timeouts { total: Duration::from_secs(20), ..Timeouts::default() };
-        let limits = OpenAiSettings { timeouts, answer_bytes_max: 100_000, ..settings(&server) };
+        let limits = WireSettings { timeouts, answer_bytes_max: 100_000, ..settings(&server) };
         let chat = chat(limits);
         let error = ask(&chat, "x").await.unwrap_err();
         let what = "the answer is longer than 100000 bytes".to_owned();

@@ -155,7 +155,7 @@ pub async fn record_failure(cx: &Context, work: &Work, error: ModelError) -> Res
                 tell(tx)?;
                 (cx.limits.retry_max_ms, failures)
             }
-            ModelError::Context => {
+            ModelError::Context | ModelError::History => {
                 session::drop_history(tx, session.id, run.n + 1)?;
                 fail_items(cx, tx, &run, &text)?;
                 (0, 0)
@@ -202,6 +202,7 @@ fn in_words(error: &ModelError) -> &'static str {
         ModelError::Authentication => "its server refuses the key. Set a valid key and restart",
         ModelError::Quota => "the account there is used up. Add credit or raise its limit there",
         ModelError::Context => "the conversation is longer than it can read",
+        ModelError::History => "it no longer accepts its own earlier answers",
         ModelError::Refused => "it refuses this content",
         ModelError::Malformed(_) => "it answers in a way that is not understood",
     }

@@ -196,6 +196,34 @@ fn a_duty_that_is_stopped_while_the_model_thinks_says_nothing_more() {
 }
 
 #[test]
+fn an_answer_is_sent_back_as_it_came_until_its_vendor_refuses_that() {
+    let room = room(Limits::default());
+    let talk = &room.talk;
+    talk.say("first");
+    let mut work = talk.claim().unwrap();
+    let request = ask(talk, &work);
+    let said = answer(talk, &request);
+    let own = r#","vendor":{"wire":"messages","model":"m","parts":[{"item":{"thinking":"so"}},"call","call"]}}"#;
+    let stored = said.block.bytes.strip_suffix('}').unwrap().to_owned() + own;
+    let said = model::Answer { block: model::Block::from_stored(stored.clone()), ..said };
+    let recorded = now(worker::record_answer(&talk.cx, &mut work, request.digest(), said));
+    assert_eq!(recorded, Ok(Recorded::Goes));
+    talk.run(work);
+
+    let holds = |work: &Work| ask(talk, work).blocks.iter().any(|block| *block.bytes == *stored);
+    talk.say("second");
+    let work = talk.claim().unwrap();
+    assert!(holds(&work), "the next run reads it back from the records");
+    let refused = model::ModelError::History;
+    assert_eq!(now(worker::record_failure(&talk.cx, &work, refused)), Ok(Recorded::Over));
+    let work = talk.claim().unwrap();
+    assert!(!holds(&work), "the run after that goes without");
+    talk.run(work);
+    assert_eq!(room.heard(), ["handled", "handled"]);
+    assert_eq!(talk.said().len(), 2);
+}
+
+#[test]
 fn a_wait_is_met_by_what_came_between_its_cause_and_its_run() {
     use domain::state::WaitState;
     let room = room(Limits::default());

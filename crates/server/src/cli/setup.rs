@@ -5,15 +5,19 @@ use std::path::PathBuf;
 use base::MicroUsd;
 use clap::Args;
 use domain::words::Language;
+use model::Wire;
 
 use super::{Json, dollars, language};
 
 /// Arguments of `setup`: whatever is not given is asked for on a terminal.
 #[derive(Debug, Args)]
 pub struct SetupArgs {
-    /// Address of the model, up to and without /chat/completions
+    /// Address of the model, up to and without /chat/completions, /messages or /responses
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
+    /// What it speaks: chat, messages or responses [default: messages at api.anthropic.com, else chat]
+    #[arg(long, value_parser = wire)]
+    pub wire: Option<Wire>,
     /// Name of the model at that address
     #[arg(long)]
     pub model: Option<String>,
@@ -59,4 +63,8 @@ pub struct SetupArgs {
     /// Output.
     #[command(flatten)]
     pub json: Json,
+}
+
+fn wire(text: &str) -> Result<Wire, String> {
+    Wire::parse(text).ok_or_else(|| "write chat, messages or responses".to_owned())
 }

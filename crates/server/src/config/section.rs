@@ -7,7 +7,8 @@ use toml::{Table, Value};
 
 use super::Problem;
 
-/// Every key of the file by its path. `limits.*` is added from [`base::Limits`] itself.
+/// Every key of the file by its path, but for those of the models. `limits.*` is added from
+/// [`base::Limits`] itself.
 pub(super) const KEYS: &[&str] = &[
     "data_dir",
     "listen",
@@ -16,39 +17,6 @@ pub(super) const KEYS: &[&str] = &[
     "database",
     "database.url",
     "database.node",
-    "model",
-    "model.base_url",
-    "model.model",
-    "model.key_env",
-    "model.key_file",
-    "model.context_tokens",
-    "model.max_output_tokens",
-    "model.output_field",
-    "model.input_usd_per_million",
-    "model.cached_usd_per_million",
-    "model.output_usd_per_million",
-    "small",
-    "small.base_url",
-    "small.model",
-    "small.key_env",
-    "small.key_file",
-    "small.context_tokens",
-    "small.max_output_tokens",
-    "small.output_field",
-    "small.input_usd_per_million",
-    "small.cached_usd_per_million",
-    "small.output_usd_per_million",
-    "reviewer",
-    "reviewer.base_url",
-    "reviewer.model",
-    "reviewer.key_env",
-    "reviewer.key_file",
-    "reviewer.context_tokens",
-    "reviewer.max_output_tokens",
-    "reviewer.output_field",
-    "reviewer.input_usd_per_million",
-    "reviewer.cached_usd_per_million",
-    "reviewer.output_usd_per_million",
     "search",
     "search.provider",
     "search.base_url",
@@ -70,6 +38,25 @@ pub(super) const KEYS: &[&str] = &[
     "owner.zone",
     "owner.language",
     "limits",
+];
+
+/// The sections of models.
+pub(super) const MODELS: &[&str] = &["model", "small", "reviewer"];
+
+/// The keys of each of them.
+pub(super) const MODEL_KEYS: &[&str] = &[
+    "wire",
+    "base_url",
+    "model",
+    "key_env",
+    "key_file",
+    "context_tokens",
+    "max_output_tokens",
+    "output_field",
+    "effort",
+    "input_usd_per_million",
+    "cached_usd_per_million",
+    "output_usd_per_million",
 ];
 
 /// Names that differ from a mistyped key by at most this many letters are offered.

@@ -138,6 +138,19 @@ fn bad_sections_of_servers_and_the_web_are_refused_with_the_remedy() {
     let mcp = |more: &str| format!("[[mcp]]\nname = \"files\"\n{more}");
     let table = [
         (
+            "[reviewer]\nbase_url = \"http://127.0.0.1:1\"\nmodel = \"m\"\nwire = \"claude\"",
+            "reviewer.wire must be \"chat\", \"messages\" or \"responses\"",
+        ),
+        (
+            "[small]\nbase_url = \"http://127.0.0.1:1\"\nmodel = \"m\"\nwire = \"messages\"\n\
+             output_field = \"max_tokens\"",
+            "small.output_field is for wire = \"chat\" only; leave the line out",
+        ),
+        (
+            "[small]\nbase_url = \"http://127.0.0.1:1\"\nmodel = \"m\"\neffort = \"Very high\"",
+            "small.effort must be one word of the vendor, such as low, medium or high, or off",
+        ),
+        (
             "[small]\nbase_url = \"https://h/v1\"\nmodel = \"m\"",
             "small.key_env is missing; name the variable that holds the key, or give \
              small.key_file",

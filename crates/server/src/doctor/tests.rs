@@ -158,6 +158,37 @@ fn every_tool_server_is_started_and_held_against_its_manifest() {
 }
 
 #[test]
+fn a_model_without_a_list_is_asked_the_smallest_question_of_its_wire() {
+    let peer = Peer::start(|asked| match asked.what.starts_with("POST ") {
+        true => Reply::Json(200, json!({})),
+        false => Reply::Json(404, json!(null)),
+    });
+    let folder = folder("doctor-wires", &peer.url, "");
+    let file = folder.0.join("adjutant.toml");
+    let text = std::fs::read_to_string(&file).expect("read");
+    for wire in ["messages", "responses"] {
+        let text = text.replace("[owner]", &format!("wire = \"{wire}\"\n[owner]"));
+        std::fs::write(&file, text).expect("written");
+        let (checks, _) = look(&folder, "http://127.0.0.1:1");
+        assert_eq!(found(&checks, "model").1, "");
+    }
+    let said = json!([{"role": "user", "content": "ok"}]);
+    let bodies = |what: &str| {
+        let asked = peer.asked(what);
+        asked.into_iter().map(|asked| (asked.token, asked.body)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        bodies("POST /v1/messages"),
+        [(None, json!({"model": "large", "max_tokens": 1, "messages": said}))]
+    );
+    let key = Some("sk-secret".to_owned());
+    assert_eq!(
+        bodies("POST /v1/responses"),
+        [(key, json!({"model": "large", "max_output_tokens": 16, "input": said}))]
+    );
+}
+
+#[test]
 fn what_is_wrong_comes_with_a_remedy() {
     let peer = Peer::start(|asked| match asked.what.as_str() {
         "GET /v1/models" => Reply::Json(404, json!(null)),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use base::{MicroUsd, Secret};
 use domain::words::Language;
+use model::Wire;
 
 use crate::config::KeySource;
 
@@ -36,6 +37,8 @@ impl Key {
 
 /// Everything that was asked.
 pub struct Answers {
+    /// What the model speaks.
+    pub wire: Wire,
     /// Address of the model.
     pub base_url: String,
     /// Its name there.
@@ -63,10 +66,11 @@ pub fn text(of: &Answers) -> String {
     let mut text = String::from(
         "# Adjutant, as `adjutant setup` wrote it. docs/adjutant.example.toml has every other key.\n\
          # It is read at the start: after a change, start the server again.\n\n\
-         # The model. Any endpoint that speaks the chat completions format.\n[model]\n",
+         # The model, and what it speaks: chat, messages or responses.\n[model]\n",
     );
     let mut line = |key: &str, value: toml::Value| text.push_str(&format!("{key} = {value}\n"));
     let number = |n: u64| toml::Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
+    line("wire", of.wire.word().into());
     line("base_url", of.base_url.as_str().into());
     line("model", of.model.as_str().into());
     match of.key.source() {
@@ -77,7 +81,7 @@ pub fn text(of: &Answers) -> String {
     line("context_tokens", number(of.context_tokens));
     line("max_output_tokens", number(of.max_output_tokens));
     // Its newer models take the limit under this name only.
-    if of.base_url.contains("://api.openai.com/") {
+    if of.wire == Wire::Chat && of.base_url.contains("://api.openai.com/") {
         line("output_field", "max_completion_tokens".into());
     }
     if let Some([input, cached, output]) = of.prices {

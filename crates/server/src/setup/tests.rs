@@ -55,8 +55,9 @@ fn mode(path: &Path) -> u32 {
 const WRITTEN: &str = r##"# Adjutant, as `adjutant setup` wrote it. docs/adjutant.example.toml has every other key.
 # It is read at the start: after a change, start the server again.
 
-# The model. Any endpoint that speaks the chat completions format.
+# The model, and what it speaks: chat, messages or responses.
 [model]
+wire = "chat"
 base_url = "URL"
 model = "large"
 key_file = "model.key"
@@ -138,8 +139,28 @@ fn without_a_person_each_missing_answer_names_its_option_and_nothing_is_written(
 }
 
 #[test]
+fn a_vendor_with_a_wire_of_its_own_is_spoken_to_in_it() {
+    let of = |url: &str, more: &[&str]| {
+        let folder = TempFolder::new();
+        let line = ["--base-url", url, "--model", "large", "--unchecked", "--input-usd", "3"];
+        let line = [line.as_slice(), &["--output-usd", "15"], more].concat();
+        let ended = set_up(folder.path(), &line, None, Some("k-1"));
+        assert_eq!(ended.error, "");
+        let text = std::fs::read_to_string(folder.path().join("new/adjutant.toml"));
+        let wanted = |line: &&str| line.starts_with("wire") || line.starts_with("output_field");
+        text.expect("the file").lines().filter(wanted).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(of("https://api.anthropic.com/v1", &[]), "wire = \"messages\"");
+    let openai = "https://api.openai.com/v1";
+    let chat = "wire = \"chat\" output_field = \"max_completion_tokens\"";
+    assert_eq!(of(openai, &[]), chat);
+    assert_eq!(of(openai, &["--wire", "responses"]), "wire = \"responses\"");
+}
+
+#[test]
 fn every_answer_is_read_back_as_it_was_given() {
     let answers = Answers {
+        wire: Wire::Responses,
         base_url: "https://api.openai.com/v1".into(),
         model: "a \"b\"\n#c".into(),
         key: Key::Env("KEY".into()),
@@ -155,7 +176,8 @@ fn every_answer_is_read_back_as_it_was_given() {
     let config = Config::read(&file::text(&answers), Path::new("/etc/a.toml"), &env);
     let config = config.expect("a file that is read");
     let model = config.model.expect("a model");
-    assert_eq!((model.base_url, model.model), (answers.base_url, answers.model));
+    assert_eq!((model.wire, model.base_url), (answers.wire, answers.base_url));
+    assert_eq!(model.model, answers.model);
     assert_eq!(model.key, config::KeySource::Env("KEY".into()));
     let prices = [model.input_per_million, model.cached_per_million, model.output_per_million];
     assert_eq!(Some(prices), answers.prices);

@@ -162,6 +162,7 @@ pub(super) fn model_error(failure: &ModelError) -> Response {
         ModelError::Authentication => error(StatusCode::UNAUTHORIZED, "invalid_api_key", &words),
         ModelError::Quota => error(StatusCode::TOO_MANY_REQUESTS, "insufficient_quota", &words),
         ModelError::Context => error(StatusCode::BAD_REQUEST, "context_length_exceeded", &words),
+        ModelError::History => error(StatusCode::BAD_REQUEST, "invalid_encrypted_content", &words),
         ModelError::Refused => error(StatusCode::BAD_REQUEST, "content_filter", &words),
         ModelError::Malformed(what) => error(StatusCode::BAD_REQUEST, "invalid_request", what),
     }

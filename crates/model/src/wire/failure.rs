@@ -41,9 +41,9 @@ impl From<Value> for ErrorBody {
 }
 
 impl ErrorBody {
-    /// Reads `{"error": …}` of OpenAI, DeepSeek, llama.cpp and Ollama, an error without that
-    /// wrapping, or whatever text a proxy in between sent.
-    fn read(body: &[u8]) -> ErrorBody {
+    /// Reads `{"error": …}` of most servers, an error without that wrapping, or whatever text a
+    /// proxy in between sent.
+    pub(super) fn read(body: &[u8]) -> ErrorBody {
         match serde_json::from_slice::<Value>(body) {
             Ok(Value::Object(mut fields)) => match fields.remove("error") {
                 Some(inner) => ErrorBody::from(inner),
@@ -74,15 +74,29 @@ impl ErrorBody {
             "context length",
             "context size",
             "context window",
+            "context limit",
             "prompt is too long",
         ];
-        let quota_codes =
-            ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
-        let refused_codes = ["content_filter", "content_policy_violation"];
+        let quota_codes = [
+            "insufficient_quota",
+            "billing_hard_limit_reached",
+            "billing_not_active",
+            "billing_error",
+        ];
+        let quota_phrases = ["insufficient balance", "credit balance is too low", "usage limits"];
+        let history_phrases = [
+            "the encrypted content",
+            "must be passed back to the api",
+            "`signature` in `thinking` block",
+            "blocks in the latest assistant message cannot be modified",
+        ];
+        let refused_codes = ["content_filter", "content_policy_violation", "invalid_prompt"];
         if self.has_code(&context_codes) || self.says(&context_phrases) {
             Some(ModelError::Context)
-        } else if self.has_code(&quota_codes) || self.says(&["insufficient balance"]) {
+        } else if self.has_code(&quota_codes) || self.says(&quota_phrases) {
             Some(ModelError::Quota)
+        } else if self.has_code(&["invalid_encrypted_content"]) || self.says(&history_phrases) {
+            Some(ModelError::History)
         } else if self.has_code(&["invalid_api_key", "authentication_error"]) {
             Some(ModelError::Authentication)
         } else if self.has_code(&refused_codes) || self.says(&["content exists risk"]) {
@@ -191,11 +205,27 @@ mod tests {
         let openai_key = r#"{"error":{"message":"Incorrect API key provided","type":"invalid_request_error","code":"invalid_api_key"}}"#;
         let deepseek_balance = r#"{"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}"#;
         let deepseek_risk = r#"{"error":{"message":"Content Exists Risk","type":"invalid_request_error","code":"invalid_request_error"}}"#;
+        let deepseek_thought = r#"{"error":{"message":"The `reasoning_content` in the thinking mode must be passed back to the API.","type":"invalid_request_error"}}"#;
         let llama_context = r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_ctx":4096}}"#;
         let llama_loading =
             r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#;
         let llama_key =
             r#"{"error":{"code":401,"message":"Invalid API Key","type":"authentication_error"}}"#;
+        let claude = |kind: &str, words: &str| {
+            format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{words}"}}}}"#)
+        };
+        let claude_credit =
+            claude("invalid_request_error", "Your credit balance is too low to go on");
+        let claude_context = claude("invalid_request_error", "prompt is too long: 9 tokens > 8");
+        let claude_limit =
+            claude("invalid_request_error", "input and max_tokens exceed context limit");
+        let claude_thought =
+            claude("invalid_request_error", "messages.1: Invalid `signature` in `thinking` block");
+        let claude_changed = claude(
+            "invalid_request_error",
+            "messages.3: `thinking` blocks in the latest assistant message cannot be modified",
+        );
+        let gpt_thought = r#"{"error":{"message":"The encrypted content gA== could not be verified.","type":"invalid_request_error","code":null}}"#;
         let ollama_missing = r#"{"error":"model \"x\" not found, try pulling it first"}"#;
         let table = [
             (400, openai_context, "context"),
@@ -204,6 +234,21 @@ mod tests {
             (401, openai_key, "authentication"),
             (402, deepseek_balance, "quota"),
             (400, deepseek_risk, "refused"),
+            (400, &claude_credit, "quota"),
+            (400, &claude_context, "context"),
+            (400, &claude_limit, "context"),
+            (400, &claude_thought, "history"),
+            (400, gpt_thought, "history"),
+            (400, r#"{"error":{"code":"invalid_encrypted_content"}}"#, "history"),
+            (400, &claude_changed, "history"),
+            (400, deepseek_thought, "history"),
+            (400, r#"{"error":{"message":"Encrypted content is not supported"}}"#, "malformed"),
+            (401, r#"{"error":{"message":"This key could not be verified"}}"#, "authentication"),
+            (401, &claude("authentication_error", "invalid x-api-key"), "authentication"),
+            (402, &claude("billing_error", "pay"), "quota"),
+            (413, &claude("request_too_large", "too large"), "context"),
+            (429, &claude("rate_limit_error", "slow down"), "retry"),
+            (529, &claude("overloaded_error", "Overloaded"), "retry"),
             (422, r#"{"error":{"message":"bad field"}}"#, "malformed"),
             (400, llama_context, "context"),
             (500, llama_context, "context"),

@@ -1,12 +1,13 @@
-//! Puts an answer together from the parts of a stream, or from one complete body.
+//! OpenAI Chat Completions: an answer put together from the parts of a stream, or from one complete
+//! body. The request is [`Request::body_for`].
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::failure::{self, ErrorBody};
+use super::{TOOL_CALLS_MAX, broken_off, named, quoted, settled, told, too_many_calls, unreadable};
+use crate::vendor::{Origin, Piece};
 use crate::{Answer, Finish, ModelError, Request, ToolCall, Usage};
-
-/// The most tool calls one answer may hold.
-const TOOL_CALLS_MAX: usize = 128;
 
 /// A part of a streamed answer, or (with `message` for `delta`) the whole of one.
 #[derive(Deserialize)]
@@ -39,6 +40,9 @@ struct Delta {
     content: Option<String>,
     #[serde(default)]
     refusal: Option<String>,
+    /// Not of OpenAI: what DeepSeek, Kimi and others thought, and want back beside its calls.
+    #[serde(default)]
+    reasoning_content: Option<String>,
     #[serde(default)]
     tool_calls: Option<Vec<CallPart>>,
 }
@@ -99,23 +103,20 @@ pub(super) struct Assembly {
     model: String,
     text: String,
     refusal: String,
+    reasoning: Option<String>,
     calls: Vec<(Option<u32>, ToolCall)>,
     usage: Option<Usage>,
     finish_reason: Option<String>,
     done: bool,
 }
 
-impl Assembly {
-    /// Takes the data of one event, or a complete body.
-    pub(super) fn take(&mut self, data: &[u8]) -> Result<(), ModelError> {
+impl super::Assembly for Assembly {
+    fn take(&mut self, data: &[u8]) -> Result<(), ModelError> {
         if data == b"[DONE]" {
             self.done = true;
             return Ok(());
         }
-        let part: Part = serde_json::from_slice(data).map_err(|error| match error.is_eof() {
-            true => ModelError::retry("the answer broke off inside its JSON"),
-            false => ModelError::Malformed(format!("the answer is no completion: {error}")),
-        })?;
+        let part: Part = serde_json::from_slice(data).map_err(|error| unreadable(&error))?;
         if let Some(error) = part.error {
             return Err(failure::in_stream(&error));
         }
@@ -138,14 +139,41 @@ impl Assembly {
         Ok(())
     }
 
-    /// Whether the server said that nothing more will come.
-    pub(super) fn is_done(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.done
     }
 
+    fn finish(
+        self: Box<Self>,
+        request: &Request,
+        origin: Origin<'_>,
+    ) -> Result<Answer, ModelError> {
+        let reason = self.finish_reason.ok_or_else(broken_off)?;
+        if self.text.is_empty() && !self.refusal.is_empty() {
+            return Err(ModelError::Refused);
+        }
+        let finish = finish_of(&reason, !self.calls.is_empty())?;
+        let answer_id = named(self.answer_id, request);
+        let thought = self.reasoning.map(|text| {
+            let field = format!(r#"{{"reasoning_content":{}}}"#, quoted(&text));
+            RawValue::from_string(field).map(Piece::Item)
+        });
+        let thought = thought.transpose().map_err(|error| unreadable(&error))?;
+        let calls = self.calls.into_iter().map(|(_, call)| Piece::Call(call));
+        let pieces = thought.into_iter().chain([Piece::text(self.text)]).chain(calls).collect();
+        let (pieces, _) = settled(pieces, &answer_id)?;
+        let answer = Answer::of_pieces(pieces, origin, finish);
+        Ok(told(answer, request, (answer_id, self.model), self.usage, origin.model))
+    }
+}
+
+impl Assembly {
     fn take_delta(&mut self, delta: Delta) -> Result<(), ModelError> {
         self.text.push_str(delta.content.as_deref().unwrap_or_default());
         self.refusal.push_str(delta.refusal.as_deref().unwrap_or_default());
+        if let Some(more) = delta.reasoning_content {
+            self.reasoning.get_or_insert_default().push_str(&more);
+        }
         for part in delta.tool_calls.unwrap_or_default() {
             let call = self.call_of(&part)?;
             if let Some(function) = part.function {
@@ -166,10 +194,7 @@ impl Assembly {
         });
         let place = match known {
             Some(place) => place,
-            None if self.calls.len() == TOOL_CALLS_MAX => {
-                let what = format!("the answer has more than {TOOL_CALLS_MAX} tool calls");
-                return Err(ModelError::Malformed(what));
-            }
+            None if self.calls.len() == TOOL_CALLS_MAX => return Err(too_many_calls()),
             None => {
                 let id = id.unwrap_or_default().to_owned();
                 let call = ToolCall { id, name: String::new(), arguments: String::new() };
@@ -178,29 +203,6 @@ impl Assembly {
             }
         };
         Ok(&mut self.calls[place].1)
-    }
-
-    /// The complete answer. A stream that broke off before it gave a reason to end is to be
-    /// repeated.
-    pub(super) fn finish(self, request: &Request, asked: &str) -> Result<Answer, ModelError> {
-        let Some(reason) = self.finish_reason else {
-            return Err(ModelError::retry("the answer broke off before its end"));
-        };
-        if self.text.is_empty() && !self.refusal.is_empty() {
-            return Err(ModelError::Refused);
-        }
-        let finish = finish_of(&reason, !self.calls.is_empty())?;
-        let named =
-            |name: String, other: &str| if name.is_empty() { other.to_owned() } else { name };
-        let answer_id = named(self.answer_id, &format!("answer-{}", request.digest()));
-        let calls =
-            self.calls.into_iter().enumerate().map(|(n, (_, call))| complete(call, n, &answer_id));
-        let calls = calls.collect::<Result<Vec<_>, _>>()?;
-        let mut answer = Answer::new(Some(self.text), calls, finish);
-        answer.usage = self.usage.unwrap_or_else(|| estimated(request, &answer));
-        answer.model = named(self.model, asked);
-        answer.answer_id = answer_id;
-        Ok(answer)
     }
 }
 
@@ -225,28 +227,12 @@ fn finish_of(reason: &str, has_calls: bool) -> Result<Finish, ModelError> {
     })
 }
 
-fn complete(mut call: ToolCall, n: usize, answer_id: &str) -> Result<ToolCall, ModelError> {
-    if call.name.is_empty() {
-        return Err(ModelError::Malformed(format!("tool call {n} names no tool")));
-    }
-    if call.id.is_empty() {
-        call.id = format!("call-{n}-{answer_id}");
-    }
-    if call.arguments.trim().is_empty() {
-        call.arguments = "{}".to_owned();
-    }
-    Ok(call)
-}
-
-/// For servers that report no usage.
-fn estimated(request: &Request, answer: &Answer) -> Usage {
-    Usage { input_tokens: request.tokens(), cached_tokens: 0, output_tokens: answer.block.tokens }
-}
-
 #[cfg(test)]
 mod tests {
     use super::Assembly;
-    use crate::{Answer, Block, Finish, Message, ModelError, Request, ToolCall, Usage};
+    use crate::vendor::Origin;
+    use crate::wire::Assembly as _;
+    use crate::{Answer, Block, Finish, Message, ModelError, Request, ToolCall, Usage, Wire};
 
     fn request() -> Request {
         let tools = Block::from_stored("[]".to_owned());
@@ -255,9 +241,9 @@ mod tests {
     }
 
     fn assembled(parts: &[&str]) -> Result<Answer, ModelError> {
-        let mut assembly = Assembly::default();
+        let mut assembly = Box::<Assembly>::default();
         parts.iter().try_for_each(|part| assembly.take(part.as_bytes()))?;
-        assembly.finish(&request(), "asked")
+        assembly.finish(&request(), Origin { wire: Wire::Chat, model: "asked" })
     }
 
     fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
@@ -281,6 +267,27 @@ mod tests {
         expected.model = "m1".into();
         expected.answer_id = "a1".into();
         assert_eq!(answer, Ok(expected));
+    }
+
+    #[test]
+    fn what_a_model_thought_goes_back_to_it_beside_its_calls() {
+        let answer = assembled(&[
+            r#"{"id":"a","choices":[{"delta":{"reasoning_content":"Look \"","content":null}}]}"#,
+            r#"{"choices":[{"delta":{"reasoning_content":"first"}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"one"}}]},"finish_reason":"tool_calls"}]}"#,
+        ]);
+        let answer = answer.unwrap();
+        let calls = vec![call("c", "one", "{}")];
+        let plain = Message::Assistant { text: None, tool_calls: calls.clone() }.to_block();
+        assert_eq!((answer.text, answer.tool_calls), (None, calls));
+        let own = plain.bytes.replace("]}", r#"],"reasoning_content":"Look \"first"}"#);
+        let sent = |block: Block, model: &str| {
+            let body = Request { blocks: vec![block], ..request() }.body(model);
+            let body = String::from_utf8(body).unwrap();
+            body.split_once(r#""messages":["#).unwrap().1.strip_suffix("]}").unwrap().to_owned()
+        };
+        assert_eq!(sent(answer.block.clone(), "asked"), own);
+        assert_eq!(sent(answer.block, "other"), *plain.bytes);
     }
 
     #[test]
