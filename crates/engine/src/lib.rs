@@ -22,6 +22,7 @@ pub mod dispatcher;
 pub mod explain;
 pub mod intake;
 pub mod pump;
+pub mod put_back;
 pub mod reconciler;
 pub mod rest;
 pub mod review;

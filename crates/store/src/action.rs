@@ -188,6 +188,9 @@ statements! { "action":
     OPEN = hot select Action, "WHERE session = $1 AND state IN ('proposed', 'awaiting_approval',
         'authorized', 'admitted', 'dispatched', 'unknown', 'blocked')
         AND (state <> 'blocked' OR not_before IS NOT NULL) ORDER BY created_at, id";
+    UNSENT = select Action, "WHERE owner = $1 AND state IN ('proposed', 'awaiting_approval',
+        'authorized', 'admitted', 'blocked')
+        AND (state <> 'blocked' OR not_before IS NOT NULL) ORDER BY created_at, id";
     ASKING = "SELECT COUNT(*) FROM action WHERE state = 'awaiting_approval'";
 }
 
@@ -235,6 +238,11 @@ pub fn of_duty(tx: &mut Tx<'_>, duty: DutyId, limit: i64) -> Result<Vec<Action>>
 /// A lane's actions that are not settled, or may still be sent again, oldest first.
 pub fn open(tx: &mut Tx<'_>, session: SessionId) -> Result<Vec<Action>> {
     tx.all(&OPEN, params![session])
+}
+
+/// An owner's actions that may still be sent, or sent again, oldest first.
+pub fn unsent(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Vec<Action>> {
+    tx.all(&UNSENT, params![owner])
 }
 
 /// Actions in a state that its stage should look at now.

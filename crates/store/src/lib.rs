@@ -19,6 +19,7 @@ mod value;
 pub mod action;
 pub mod approval;
 pub mod attempt;
+pub mod backup;
 pub mod change;
 pub mod check;
 pub mod device;
@@ -320,6 +321,7 @@ pub fn statements() -> Vec<&'static Sql> {
         action::ALL,
         approval::ALL,
         attempt::ALL,
+        backup::ALL,
         change::ALL,
         check::ALL,
         device::ALL,

@@ -16,6 +16,7 @@ mod outside;
 mod paths;
 mod pause;
 mod pump;
+mod put_back;
 mod reach;
 mod released;
 mod room;
