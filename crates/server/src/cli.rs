@@ -56,6 +56,21 @@ pub enum Command {
     /// Check the set-up, one line and a remedy each
     #[command(after_help = "Example:\n  adjutant doctor\n  adjutant doctor --json")]
     Doctor(Json),
+    /// Write everything into one file, also while the server runs, and check it
+    #[command(
+        after_help = "Works on the files of this machine; no server is asked. The file holds all \
+records and the secrets of sources; keys and the configuration are not in it and are named.\n\nExample:\n  \
+adjutant backup /media/disk/adjutant-monday.backup"
+    )]
+    Backup(BackupArgs),
+    /// Put a backup into an empty data folder
+    #[command(
+        after_help = "The server must be down, and the data folder without a database. The next \
+start pauses everything, since what was done after the backup may have happened all the same.\n\nExample:\n  \
+adjutant restore /media/disk/adjutant-monday.backup --check\n  \
+adjutant restore /media/disk/adjutant-monday.backup"
+    )]
+    Restore(RestoreArgs),
     /// Live through two weeks of a duty in half a minute, with crashes, without any account
     #[command(after_help = "Example:\n  adjutant demo\n  adjutant demo --unattended --kills 5")]
     Demo(DemoArgs),
@@ -411,6 +426,29 @@ pub struct ServeArgs {
     pub stage: Option<std::path::PathBuf>,
 }
 
+/// Arguments of `backup`.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// The file to make; it must not be there
+    pub file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// A file that `adjutant backup` made
+    pub file: PathBuf,
+    /// Only check the file; nothing is put back
+    #[arg(long)]
+    pub check: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
@@ -560,6 +598,8 @@ mod tests {
             "audit verify",
             "observed",
             "doctor",
+            "backup",
+            "restore",
             "demo",
             "pair",
             "devices",

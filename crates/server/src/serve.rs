@@ -58,6 +58,11 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
         language: config.owner.language,
     };
     let owner = engine::setup::owner(&cx, seed).await?;
+    if engine::put_back::settle(&cx).await? > 0 {
+        tracing::warn!(
+            "the records come from a backup; everything is paused until its person lifts that"
+        );
+    }
     sweep(&cx, &secrets, &config).await?;
     let listener = TcpListener::bind(config.listen).await.map_err(|error| {
         let at = config.listen;
@@ -106,13 +111,13 @@ async fn open(options: Options) -> anyhow::Result<Store> {
 }
 
 /// Something in the data folder cannot be written: the fact, its cause, the remedy.
-fn data_folder(error: &std::io::Error, path: &Path) -> anyhow::Error {
+pub fn data_folder(error: &std::io::Error, path: &Path) -> anyhow::Error {
     let path = path.display();
     anyhow::anyhow!("cannot write {path} ({error}); set data_dir to a folder that is yours")
 }
 
 /// One process per data folder: SQLite's leases rest on it.
-fn lock(data_dir: &Path) -> anyhow::Result<File> {
+pub fn lock(data_dir: &Path) -> anyhow::Result<File> {
     let path = data_dir.join("lock");
     let file = File::create(&path).map_err(|error| data_folder(&error, &path))?;
     match file.try_lock() {
@@ -305,7 +310,8 @@ async fn welcome(
     if !is_known(&devices, &file) {
         let paired =
             cx.write(owner, |cx, tx| engine::setup::add_operator(cx, tx, COMMAND_LINE)).await?;
-        write_private(&file, paired.token.expose()).map_err(|error| data_folder(&error, &file))?;
+        write_private(&file, paired.token.expose().as_bytes())
+            .map_err(|error| data_folder(&error, &file))?;
     }
     let mut out = std::io::stdout().lock();
     writeln!(out, "adjutant {} listens on http://{listen}", env!("CARGO_PKG_VERSION"))?;
@@ -327,7 +333,8 @@ async fn welcome(
     Ok(())
 }
 
-const DATABASE: &str = "adjutant.db";
+/// Where the records are, in the data folder.
+pub const DATABASE: &str = "adjutant.db";
 const COMMAND_LINE: &str = "command line";
 
 /// Whether the token in the file is that of a device that has access.
@@ -338,7 +345,7 @@ fn is_known(devices: &[Device], file: &Path) -> bool {
 }
 
 /// The records are nobody else's: only this user can enter the folder.
-fn private_folder(path: &Path) -> std::io::Result<()> {
+pub fn private_folder(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
@@ -350,12 +357,13 @@ fn private_database(path: &Path) -> std::io::Result<()> {
     File::options().write(true).create(true).truncate(false).mode(0o600).open(path).map(|_| ())
 }
 
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+/// Writes a file that nobody else may read, whole or not at all.
+pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let next = path.with_extension("new");
     let mut file =
         File::options().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(next, path)
 }

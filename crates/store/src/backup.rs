@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use base::{OwnerId, Timestamp};
+use base::{Digest, OwnerId, Timestamp};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::change::{self, Verified};
@@ -140,6 +140,9 @@ pub fn verify(path: &Path) -> Result<Sound> {
     if astray != 0 {
         return Err(wrong(&format!("{astray} rows name rows that are not there")));
     }
+    if let Some(body) = changed_body(&connection)? {
+        return Err(wrong(&format!("the content {body} is not as written")));
+    }
     let number = |column: &str| {
         one::<i64>(&connection, &format!("SELECT COALESCE(MAX({column}), 0) FROM installation"))
     };
@@ -165,6 +168,22 @@ pub fn verify(path: &Path) -> Result<Sound> {
     let files = usize::try_from(files).unwrap_or_default();
     let taken_at = Timestamp::from_micros(taken_at);
     Ok(Sound { taken_at, schema, owners: owners.len(), audited, files, bytes })
+}
+
+/// The first content that does not have its own digest.
+fn changed_body(connection: &Connection) -> Result<Option<uuid::Uuid>> {
+    let all = "SELECT id, bytes, digest FROM body WHERE bytes IS NOT NULL ORDER BY id";
+    let mut statement = connection.prepare(all).map_err(fail)?;
+    let mut rows = statement.query([]).map_err(fail)?;
+    while let Some(row) = rows.next().map_err(fail)? {
+        let blob = |at: usize| row.get_ref(at).map(|value| value.as_blob().unwrap_or_default());
+        let (bytes, digest) = (blob(1).map_err(fail)?, blob(2).map_err(fail)?);
+        if Digest::of(bytes).as_bytes() != digest {
+            let id = blob(0).map_err(fail)?;
+            return Ok(Some(uuid::Uuid::from_slice(id).unwrap_or_default()));
+        }
+    }
+    Ok(None)
 }
 
 /// Recomputes an owner's whole chain: how many entries, or the first that is not as it was written.
