@@ -20,7 +20,7 @@ use crate::client::{self, Client, ClientError, Endpoint};
 use crate::config::{
     Config, ConfigError, Database, Env, KeySource, McpConfig, McpServer, ModelConfig,
 };
-use crate::serve;
+use crate::{machine, serve};
 
 /// Less free space than this fails, and twice this is a warning.
 const DISK_FREE_BYTES_MIN: u64 = 512 << 20;
@@ -335,8 +335,8 @@ fn existing(folder: &Path) -> PathBuf {
 fn disk_space(config: &Config) -> Check {
     let name = "disk space";
     let folder = existing(&config.data_dir);
-    let free = match rustix::fs::statvfs(&folder) {
-        Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
+    let free = match machine::free_bytes(&folder) {
+        Ok(free) => free,
         Err(error) => {
             let found = format!("{} cannot be measured ({error})", folder.display());
             return Check::new(name, Verdict::Warning, found, "look with: df -h");

@@ -11,6 +11,7 @@ mod doctor;
 mod fake;
 mod listen;
 mod log;
+mod machine;
 mod serve;
 mod world;
 

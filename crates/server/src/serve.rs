@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::config::{Config, Database, Env, McpConfig, McpServer, ModelConfig, SearchProvider};
 use crate::demo::Stage;
-use crate::listen;
+use crate::{listen, machine};
 
 /// Runs the server until it is told to stop. `stage` is set when the demo started it.
 pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()> {
@@ -80,10 +80,17 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
         tokio::spawn(stage.clone().keep_time(cx.clone(), hints.clone()));
     }
     let demo = stage.map(|stage| stage as Arc<dyn web::Demo>);
-    let secrets = Arc::new(secrets);
-    let (cx, data_dir) = (cx.clone(), config.data_dir.clone());
-    let state =
-        web::WebState { cx, owner: owner.id, listen: address, data_dir, secrets, hints, demo };
+    let state = web::WebState {
+        cx: cx.clone(),
+        owner: owner.id,
+        listen: address,
+        data_dir: config.data_dir.clone(),
+        secrets: Arc::new(secrets),
+        hints,
+        watcher: watcher(&cx, &config)?,
+        machine: machine::gauges(config.data_dir.clone()),
+        demo,
+    };
     let router = web::router_until(state, stop.clone());
     let serving = tokio::spawn(listen::serve(listener, router, stop, listen::HEADER_MS));
     tokio::select! {
@@ -288,6 +295,21 @@ async fn sweep(
         tracing::info!(swept, "files of secrets that belong to no source were taken away");
     }
     Ok(())
+}
+
+/// The digest of the token of whoever watches the machine; it is left in the data folder at the first start.
+fn watcher(cx: &engine::Context, config: &Config) -> anyhow::Result<base::Digest> {
+    let file = config.data_dir.join("metrics.token");
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    let token = match kept.trim() {
+        "" => {
+            let token = base::Digest::of(&cx.ids.bytes::<32>()).to_string();
+            write_private(&file, token.as_bytes()).map_err(|error| data_folder(&error, &file))?;
+            token
+        }
+        kept => kept.to_owned(),
+    };
+    Ok(base::Digest::of(token.as_bytes()))
 }
 
 /// Leaves the command line its token, and prints a one-time link while no other device is paired.

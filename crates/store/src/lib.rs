@@ -26,6 +26,7 @@ pub mod device;
 pub mod duty;
 pub mod event;
 pub mod fault;
+pub mod gauge;
 pub mod grant;
 pub mod hold;
 pub mod ledger;
@@ -328,6 +329,7 @@ pub fn statements() -> Vec<&'static Sql> {
         duty::ALL,
         event::ALL,
         fault::ALL,
+        gauge::ALL,
         grant::ALL,
         rule::ALL,
         hold::ALL,

@@ -406,6 +406,11 @@ pub(super) const SENTENCES: &[Template] = &[
         "服务器正在停止。恢复运行后请再发一次。",
     ),
     (
+        "The stage {} has not passed for a minute, or not yet. If that lasts, look at the log and start \
+         the server again.",
+        "阶段 {} 一分钟内没有完成一轮，或尚未开始。如果持续如此，请查看日志并重启服务器。",
+    ),
+    (
         "This is a defect of the server; nothing was changed. Its log names it; run \"adjutant \
          doctor\".",
         "这是服务器的缺陷，什么都没有改变。日志里有记录，请运行 adjutant doctor。",
