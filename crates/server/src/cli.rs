@@ -71,6 +71,13 @@ adjutant restore /media/disk/adjutant-monday.backup --check\n  \
 adjutant restore /media/disk/adjutant-monday.backup"
     )]
     Restore(RestoreArgs),
+    /// Have systemd start the server with this machine and keep it running
+    #[command(after_help = "Example:\n  adjutant service install\n  adjutant service status")]
+    Service {
+        /// What to do.
+        #[command(subcommand)]
+        command: ServiceCommand,
+    },
     /// Live through two weeks of a duty in half a minute, with crashes, without any account
     #[command(after_help = "Example:\n  adjutant demo\n  adjutant demo --unattended --kills 5")]
     Demo(DemoArgs),
@@ -449,6 +456,38 @@ pub struct RestoreArgs {
     pub json: bool,
 }
 
+/// What to do with the unit of systemd.
+#[derive(Debug, Subcommand)]
+pub enum ServiceCommand {
+    /// Write the unit and start it; where systemd does not take it, print it and the commands
+    #[command(
+        after_help = "The unit may write into the data folder alone, and so may the tool servers that it \
+starts.\n\nExample:\n  adjutant service install\n  adjutant service install --print\n  \
+adjutant --config /home/mei/adjutant.toml service install --system-as mei"
+    )]
+    Install(ServiceArgs),
+    /// Stop the unit and take it away; the records stay
+    #[command(after_help = "Example:\n  adjutant service uninstall")]
+    Uninstall(ServiceArgs),
+    /// Show whether the unit is there and runs; ends with 1 if it does not run
+    #[command(after_help = "Example:\n  adjutant service status --json")]
+    Status(ServiceArgs),
+}
+
+/// Arguments of `service`.
+#[derive(Debug, Args)]
+pub struct ServiceArgs {
+    /// The machine's systemd instead of your own; the server runs as this user
+    #[arg(long, value_name = "USER")]
+    pub system_as: Option<String>,
+    /// Only print what would be written or run
+    #[arg(long)]
+    pub print: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
@@ -600,6 +639,10 @@ mod tests {
             "doctor",
             "backup",
             "restore",
+            "service",
+            "service install",
+            "service uninstall",
+            "service status",
             "demo",
             "pair",
             "devices",

@@ -13,6 +13,7 @@ mod listen;
 mod log;
 mod machine;
 mod serve;
+mod service;
 mod world;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
@@ -96,6 +97,11 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         }
         Command::Restore(args) => {
             print(&backup::restore(&args, &config(cli.config.as_deref())?)?).map(|()| Exit::Ok)
+        }
+        Command::Service { command } => {
+            let config = config(cli.config.as_deref())?;
+            let (text, exit) = service::run(&command, &config, &env)?;
+            print(&text).map(|()| exit)
         }
         Command::Openapi(args) => print(&client::openapi(args.json)).map(|()| Exit::Ok),
         Command::Talk(command) => ask(Ask::Talk(command)),
