@@ -18,6 +18,7 @@ pub mod attribution;
 pub mod checker;
 pub mod control;
 pub mod delivery;
+pub mod disk;
 pub mod dispatcher;
 pub mod explain;
 pub mod intake;

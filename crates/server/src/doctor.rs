@@ -22,8 +22,6 @@ use crate::config::{
 };
 use crate::{machine, serve};
 
-/// Less free space than this fails, and twice this is a warning.
-const DISK_FREE_BYTES_MIN: u64 = 512 << 20;
 /// How long the model and a program's `--version` may take.
 const MODEL_MS: u64 = 15_000;
 const VERSION_MS: u64 = 5_000;
@@ -347,10 +345,12 @@ fn disk_space(config: &Config) -> Check {
         Database::Postgresql { .. } => "records are kept in PostgreSQL",
     };
     let found = format!("{} MiB free at {}; {engine}", free >> 20, folder.display());
+    // Below this it fails, and below twice this it is a warning.
+    let low = config.limits.disk_low_bytes;
     let remedy = "make room, or set data_dir to a larger disk";
     match free {
-        free if free < DISK_FREE_BYTES_MIN => Check::new(name, Verdict::Failed, found, remedy),
-        free if free < 2 * DISK_FREE_BYTES_MIN => Check::new(name, Verdict::Warning, found, remedy),
+        free if free < low => Check::new(name, Verdict::Failed, found, remedy),
+        free if free < low.saturating_mul(2) => Check::new(name, Verdict::Warning, found, remedy),
         _ => Check::ok(name, found),
     }
 }

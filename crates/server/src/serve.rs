@@ -3,7 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::{Clock, IdSource, SystemClock};
@@ -78,6 +78,9 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
     let mut pump = tokio::spawn(engine::pump::run(cx.clone(), hints.clone(), stop.clone()));
     if let Some(stage) = &stage {
         tokio::spawn(stage.clone().keep_time(cx.clone(), hints.clone()));
+    }
+    if matches!(config.database, Database::Sqlite) {
+        tokio::spawn(watch_disk(cx.clone(), config.data_dir.clone(), stop.clone()));
     }
     let demo = stage.map(|stage| stage as Arc<dyn web::Demo>);
     let state = web::WebState {
@@ -295,6 +298,29 @@ async fn sweep(
         tracing::info!(swept, "files of secrets that belong to no source were taken away");
     }
     Ok(())
+}
+
+/// How often the disk is looked at.
+const DISK_MS: u64 = 10_000;
+
+/// Looks at the disk of the records until it is told to stop.
+async fn watch_disk(cx: engine::Context, folder: PathBuf, mut stop: watch::Receiver<bool>) {
+    loop {
+        let of = folder.clone();
+        let free = tokio::task::spawn_blocking(move || machine::free_bytes(&of)).await;
+        let taken = match free {
+            Ok(Ok(free)) => engine::disk::measured(&cx, free).await.map_err(|e| e.to_string()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = taken {
+            tracing::warn!(error, "the disk could not be looked at; it is tried again");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(std::time::Duration::from_millis(DISK_MS)) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
 }
 
 /// The digest of the token of whoever watches the machine; it is left in the data folder at the first start.

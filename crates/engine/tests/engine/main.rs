@@ -5,6 +5,7 @@
 mod bounds;
 mod chance;
 mod context;
+mod disk;
 mod dispatchers;
 mod effects;
 mod flood;
