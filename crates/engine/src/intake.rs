@@ -126,8 +126,12 @@ pub async fn outside(cx: &Context, source: &Source, found: Found) -> Result<Opti
         .write_unowned(move |tx| {
             // Whoever is known is answered, however much waits.
             if store::event::by_external(tx, event.source, &event.external_id)?.is_none()
-                && (store::source::backlog(tx, most)? >= most
-                    || store::fault::is_open(tx, owner, disk::FULL)?)
+                && store::source::backlog(tx, most)? >= most
+            {
+                return Ok(None);
+            }
+            if store::fault::is_open(tx, owner, disk::FULL)?
+                && store::event::by_external(tx, event.source, &event.external_id)?.is_none()
             {
                 return Ok(None);
             }

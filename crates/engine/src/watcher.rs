@@ -12,7 +12,7 @@ use store::{OwnerTx, Result, Tx};
 use crate::intake::{Receipt, accept, from_source};
 use crate::pump::{each, unless_stopped};
 use crate::world::{Look, within};
-use crate::{Context, disk, notice};
+use crate::{Context, notice};
 
 const BATCH: i64 = 16;
 /// Looks in a row that fail before the user is told.
@@ -25,7 +25,7 @@ pub async fn pass(cx: &Context) -> Result<bool> {
         .store
         .read(move |tx| {
             let due = unless_stopped(tx, |tx| store::source::due(tx, now, BATCH))?;
-            disk::with_room(tx, due)
+            crate::disk::with_room(tx, due)
         })
         .await?;
     let more = found.len() as i64 == BATCH;

@@ -1,4 +1,5 @@
 //! The unit of systemd is written, started, shown and taken away; where systemd is not, a person gets what to do.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

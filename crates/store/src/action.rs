@@ -182,14 +182,14 @@ statements! { "action":
         not_before = $7, due_at = $8, tries = $9, sent_at = $10, receipt = $11, authority = $12,
         contradicted = $13, escalated_at = $14, moved_at = $15 WHERE id = $1 AND state = $16
         AND ($17 OR draws_on IS NOT DISTINCT FROM $5)";
+    UNSENT = select Action, "WHERE owner = $1 AND state IN ('proposed', 'awaiting_approval',
+        'authorized', 'admitted', 'blocked')
+        AND (state <> 'blocked' OR not_before IS NOT NULL) ORDER BY created_at, id";
     WAKE = "UPDATE action SET due_at = $2 WHERE owner = $1 AND state = 'authorized'";
     WAKE_ALL = "UPDATE action SET due_at = $2
         WHERE owner = $1 AND state IN ('awaiting_approval', 'authorized')";
     OPEN = hot select Action, "WHERE session = $1 AND state IN ('proposed', 'awaiting_approval',
         'authorized', 'admitted', 'dispatched', 'unknown', 'blocked')
-        AND (state <> 'blocked' OR not_before IS NOT NULL) ORDER BY created_at, id";
-    UNSENT = select Action, "WHERE owner = $1 AND state IN ('proposed', 'awaiting_approval',
-        'authorized', 'admitted', 'blocked')
         AND (state <> 'blocked' OR not_before IS NOT NULL) ORDER BY created_at, id";
     ASKING = "SELECT COUNT(*) FROM action WHERE state = 'awaiting_approval'";
 }

@@ -143,7 +143,7 @@ fn what_may_have_been_sent_since_the_backup_is_not_sent_again_by_itself() {
             back.after_ms(5_000);
             assert_eq!(back.sent().len(), 1, "{state}: the person's own word sends it");
         }
-        let owner = back.talk.read(|tx, owner| store::owner::get(tx, owner));
+        let owner = back.talk.read(store::owner::get);
         let chain = back.talk.read(move |tx, id| {
             store::change::verify(tx, id, store::change::Verified::default(), 1_000)
         });
