@@ -36,6 +36,10 @@ pub struct Limits {
     pub message_bytes: usize,
     /// Bytes of one request body that a client may send.
     pub request_bytes: usize,
+    /// Bytes of free disk below which the person is told.
+    pub disk_low_bytes: u64,
+    /// Bytes of free disk below which nothing new from outside is taken in.
+    pub disk_least_bytes: u64,
     /// How long one read-only tool call may take.
     pub tool_call_ms: u64,
     /// How long one model call may take in all.
@@ -93,6 +97,8 @@ impl Default for Limits {
             tool_text_bytes: 4_000,
             message_bytes: 32_000,
             request_bytes: 256_000,
+            disk_low_bytes: 512 << 20,
+            disk_least_bytes: 128 << 20,
             tool_call_ms: 30_000,
             model_call_ms: 300_000,
             retry_ms: 2_000,

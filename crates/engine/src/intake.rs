@@ -15,7 +15,7 @@ use store::{OwnerTx, Result, StoreError};
 use uuid::Uuid;
 
 use crate::world::Found;
-use crate::{Context, hold, router};
+use crate::{Context, disk, hold, router};
 
 /// Something that came in.
 #[derive(Debug, Clone)]
@@ -112,8 +112,8 @@ pub fn accept(cx: &Context, tx: &mut OwnerTx<'_, '_>, incoming: Incoming) -> Res
 }
 
 /// Accepts what a source delivered, without the owner's lock. Its trust is the source's, whatever its
-/// text says (EVT-02). `None`: nothing is stored, since too much waits for the router already; the sender
-/// is to come back later.
+/// text says (EVT-02). `None`: nothing is stored, since too much waits for the router already or the disk is nearly
+/// full; the sender is to come back later.
 pub async fn outside(cx: &Context, source: &Source, found: Found) -> Result<Option<Receipt>> {
     let most = i64::try_from(cx.limits.unrouted_max).unwrap_or(i64::MAX);
     let incoming = from_source(source, found)?;
@@ -127,6 +127,11 @@ pub async fn outside(cx: &Context, source: &Source, found: Found) -> Result<Opti
             // Whoever is known is answered, however much waits.
             if store::event::by_external(tx, event.source, &event.external_id)?.is_none()
                 && store::source::backlog(tx, most)? >= most
+            {
+                return Ok(None);
+            }
+            if store::fault::is_open(tx, owner, disk::FULL)?
+                && store::event::by_external(tx, event.source, &event.external_id)?.is_none()
             {
                 return Ok(None);
             }

@@ -1,12 +1,12 @@
 //! The one loop shape that all stages share: wait for a hint or the tick, then work until nothing is
 //! left. A hint may be lost; the tick finds the row.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base::{ActionId, OwnerId, SessionId};
+use base::{ActionId, OwnerId, SessionId, Timestamp};
 use store::session::Claimable;
 use store::{Result, StoreError};
 use tokio::sync::{Notify, Semaphore, watch};
@@ -35,9 +35,42 @@ pub struct Hints {
     delivery: Notify,
     sweeper: Notify,
     alarms: Notify,
+    /// When each stage last came to the end of a pass.
+    beats: Beats,
 }
 
+type Beats = Mutex<BTreeMap<&'static str, Timestamp>>;
+
+/// Stages that ask nobody, so that none of their passes lasts.
+const QUICK: [&str; 10] = [
+    "router",
+    "timer",
+    "worker",
+    "review",
+    "admission",
+    "dispatcher",
+    "reconciler",
+    "delivery",
+    "sweeper",
+    "alarms",
+];
+/// After this long without the end of a pass such a stage is taken for stuck.
+const STUCK_MS: u64 = 60_000;
+
 impl Hints {
+    /// How long ago each stage came to the end of a pass, in seconds.
+    pub fn ages_s(&self, now: Timestamp) -> Vec<(&'static str, u64)> {
+        let beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
+        beats.iter().map(|(stage, at)| (*stage, now.since(*at).as_secs())).collect()
+    }
+
+    /// A stage that should have passed by now and has not, or has not begun.
+    pub fn stuck(&self, now: Timestamp) -> Option<&'static str> {
+        let beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = |stage: &&str| beats.get(stage).is_some_and(|at| now < at.plus_ms(STUCK_MS));
+        QUICK.into_iter().find(|stage| !passed(stage))
+    }
+
     /// Something changed: all stages look.
     pub fn all(&self) {
         let hints = [
@@ -65,51 +98,66 @@ pub async fn run(cx: Context, hints: Arc<Hints>, stop: watch::Receiver<bool>) {
     stages.spawn(listen(cx.clone(), hints.clone(), stop.clone()));
     let each = |cx: &Context, hints: &Arc<Hints>| (cx.clone(), hints.clone(), stop.clone());
     let (c, h, s) = each(&cx, &hints);
-    stages.spawn(async move { stage(&c, &h.router, s, "router", || router::pass(&c)).await });
-    let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move {
-        stage(&c, &h.attribution, s, "attribution", || attribution::pass(&c)).await;
+        stage(&c, (&h.router, &h.beats), s, "router", || router::pass(&c)).await
     });
     let (c, h, s) = each(&cx, &hints);
-    stages.spawn(async move { stage(&c, &h.watcher, s, "watcher", || watcher::pass(&c)).await });
+    stages.spawn(async move {
+        stage(&c, (&h.attribution, &h.beats), s, "attribution", || attribution::pass(&c)).await;
+    });
     let (c, h, s) = each(&cx, &hints);
-    stages.spawn(async move { stage(&c, &h.timer, s, "timer", || timer::pass(&c)).await });
+    stages.spawn(async move {
+        stage(&c, (&h.watcher, &h.beats), s, "watcher", || watcher::pass(&c)).await
+    });
     let (c, h, s) = each(&cx, &hints);
-    stages.spawn(async move { stage(&c, &h.checker, s, "checker", || checker::pass(&c)).await });
+    stages.spawn(
+        async move { stage(&c, (&h.timer, &h.beats), s, "timer", || timer::pass(&c)).await },
+    );
+    let (c, h, s) = each(&cx, &hints);
+    stages.spawn(async move {
+        stage(&c, (&h.checker, &h.beats), s, "checker", || checker::pass(&c)).await
+    });
     let (c, h, s) = each(&cx, &hints);
     let hands = Hands::new();
     stages.spawn(async move {
         let one = |cx: Context, owner, id| async move { review::one(&cx, owner, id).await };
-        stage(&c, &h.review, s, "review", || hands.take(&c, &h, review::due(&c), one)).await;
+        stage(&c, (&h.review, &h.beats), s, "review", || hands.take(&c, &h, review::due(&c), one))
+            .await;
     });
     let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move {
-        stage(&c, &h.admission, s, "admission", || admission::pass(&c)).await;
+        stage(&c, (&h.admission, &h.beats), s, "admission", || admission::pass(&c)).await;
     });
     let (c, h, s) = each(&cx, &hints);
     let hands = Hands::new();
     stages.spawn(async move {
         let one = |cx: Context, owner, id| async move { dispatcher::one(&cx, owner, id).await };
         let pass = || hands.take(&c, &h, dispatcher::due(&c), one);
-        stage(&c, &h.dispatcher, s, "dispatcher", pass).await;
+        stage(&c, (&h.dispatcher, &h.beats), s, "dispatcher", pass).await;
     });
     let (c, h, s) = each(&cx, &hints);
     let hands = Hands::new();
     stages.spawn(async move {
         let one = |cx: Context, owner, id| async move { reconciler::one(&cx, owner, id).await };
         let pass = || hands.take(&c, &h, reconciler::due(&c), one);
-        stage(&c, &h.reconciler, s, "reconciler", pass).await;
+        stage(&c, (&h.reconciler, &h.beats), s, "reconciler", pass).await;
     });
     let (c, h, s) = each(&cx, &hints);
-    stages.spawn(async move { stage(&c, &h.delivery, s, "delivery", || delivery::pass(&c)).await });
+    stages.spawn(async move {
+        stage(&c, (&h.delivery, &h.beats), s, "delivery", || delivery::pass(&c)).await
+    });
     let (c, h, s) = each(&cx, &hints);
-    stages.spawn(async move { stage(&c, &h.sweeper, s, "sweeper", || sweeper::pass(&c)).await });
+    stages.spawn(async move {
+        stage(&c, (&h.sweeper, &h.beats), s, "sweeper", || sweeper::pass(&c)).await
+    });
     let (c, h, s) = each(&cx, &hints);
-    stages.spawn(async move { stage(&c, &h.alarms, s, "alarms", || sweeper::alarms(&c)).await });
+    stages.spawn(async move {
+        stage(&c, (&h.alarms, &h.beats), s, "alarms", || sweeper::alarms(&c)).await
+    });
     let crew = Arc::new(Crew::default());
     let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move {
-        stage(&c, &h.worker, s, "worker", || hire(&c, &crew, &h)).await;
+        stage(&c, (&h.worker, &h.beats), s, "worker", || hire(&c, &crew, &h)).await;
         // Workers in the middle of a step are left to reach its record; the process then ends.
     });
     // A stage ends when it is told to. One that ends otherwise is a defect, and going on without it
@@ -164,7 +212,7 @@ async fn listen(cx: Context, hints: Arc<Hints>, mut stop: watch::Receiver<bool>)
 
 async fn stage<F>(
     cx: &Context,
-    hint: &Notify,
+    (hint, beats): (&Notify, &Beats),
     mut stop: watch::Receiver<bool>,
     name: &'static str,
     pass: impl Fn() -> F,
@@ -176,7 +224,12 @@ async fn stage<F>(
         if *stop.borrow() {
             return;
         }
-        match pass().await {
+        let passed = pass().await;
+        if passed.is_ok() {
+            let mut beats = beats.lock().unwrap_or_else(PoisonError::into_inner);
+            beats.insert(name, cx.clock.now());
+        }
+        match passed {
             Ok(true) => continue,
             Ok(false) => {}
             Err(StoreError::Closed) => return,

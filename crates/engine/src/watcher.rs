@@ -23,7 +23,10 @@ pub async fn pass(cx: &Context) -> Result<bool> {
     let now = cx.clock.now();
     let found = cx
         .store
-        .read(move |tx| unless_stopped(tx, |tx| store::source::due(tx, now, BATCH)))
+        .read(move |tx| {
+            let due = unless_stopped(tx, |tx| store::source::due(tx, now, BATCH))?;
+            crate::disk::with_room(tx, due)
+        })
         .await?;
     let more = found.len() as i64 == BATCH;
     let one = |(owner, id)| async move {

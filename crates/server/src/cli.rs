@@ -67,6 +67,28 @@ pass show openai | adjutant setup --base-url https://api.openai.com/v1 --model g
     /// Check the set-up, one line and a remedy each
     #[command(after_help = "Example:\n  adjutant doctor\n  adjutant doctor --json")]
     Doctor(Json),
+    /// Write everything into one file, also while the server runs, and check it
+    #[command(
+        after_help = "Works on the files of this machine; no server is asked. The file holds all \
+records and the secrets of sources; keys and the configuration are not in it and are named.\n\nExample:\n  \
+adjutant backup /media/disk/adjutant-monday.backup"
+    )]
+    Backup(BackupArgs),
+    /// Put a backup into an empty data folder
+    #[command(
+        after_help = "The server must be down, and the data folder without a database. The next \
+start pauses everything, since what was done after the backup may have happened all the same.\n\nExample:\n  \
+adjutant restore /media/disk/adjutant-monday.backup --check\n  \
+adjutant restore /media/disk/adjutant-monday.backup"
+    )]
+    Restore(RestoreArgs),
+    /// Have systemd start the server with this machine and keep it running
+    #[command(after_help = "Example:\n  adjutant service install\n  adjutant service status")]
+    Service {
+        /// What to do.
+        #[command(subcommand)]
+        command: ServiceCommand,
+    },
     /// Live through two weeks of a duty in half a minute, with crashes, without any account
     #[command(after_help = "Example:\n  adjutant demo\n  adjutant demo --unattended --kills 5")]
     Demo(DemoArgs),
@@ -422,6 +444,61 @@ pub struct ServeArgs {
     pub stage: Option<std::path::PathBuf>,
 }
 
+/// Arguments of `backup`.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// The file to make; it must not be there
+    pub file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// A file that `adjutant backup` made
+    pub file: PathBuf,
+    /// Only check the file; nothing is put back
+    #[arg(long)]
+    pub check: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to do with the unit of systemd.
+#[derive(Debug, Subcommand)]
+pub enum ServiceCommand {
+    /// Write the unit and start it; where systemd does not take it, print it and the commands
+    #[command(
+        after_help = "The unit may write into the data folder alone, and so may the tool servers that it \
+starts.\n\nExample:\n  adjutant service install\n  adjutant service install --print\n  \
+adjutant --config /home/mei/adjutant.toml service install --system-as mei"
+    )]
+    Install(ServiceArgs),
+    /// Stop the unit and take it away; the records stay
+    #[command(after_help = "Example:\n  adjutant service uninstall")]
+    Uninstall(ServiceArgs),
+    /// Show whether the unit is there and runs; ends with 1 if it does not run
+    #[command(after_help = "Example:\n  adjutant service status --json")]
+    Status(ServiceArgs),
+}
+
+/// Arguments of `service`.
+#[derive(Debug, Args)]
+pub struct ServiceArgs {
+    /// The machine's systemd instead of your own; the server runs as this user
+    #[arg(long, value_name = "USER")]
+    pub system_as: Option<String>,
+    /// Only print what would be written or run
+    #[arg(long)]
+    pub print: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
@@ -572,6 +649,12 @@ mod tests {
             "audit verify",
             "observed",
             "doctor",
+            "backup",
+            "restore",
+            "service",
+            "service install",
+            "service uninstall",
+            "service status",
             "demo",
             "pair",
             "devices",

@@ -21,10 +21,8 @@ use crate::client::{self, Client, ClientError, Endpoint};
 use crate::config::{
     Config, ConfigError, Database, Env, KeySource, McpConfig, McpServer, ModelConfig,
 };
-use crate::serve;
+use crate::{machine, serve};
 
-/// Less free space than this fails, and twice this is a warning.
-const DISK_FREE_BYTES_MIN: u64 = 512 << 20;
 /// How long the model and a program's `--version` may take.
 const MODEL_MS: u64 = 15_000;
 const VERSION_MS: u64 = 5_000;
@@ -354,8 +352,8 @@ fn existing(folder: &Path) -> PathBuf {
 fn disk_space(config: &Config) -> Check {
     let name = "disk space";
     let folder = existing(&config.data_dir);
-    let free = match rustix::fs::statvfs(&folder) {
-        Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
+    let free = match machine::free_bytes(&folder) {
+        Ok(free) => free,
         Err(error) => {
             let found = format!("{} cannot be measured ({error})", folder.display());
             return Check::new(name, Verdict::Warning, found, "look with: df -h");
@@ -366,10 +364,12 @@ fn disk_space(config: &Config) -> Check {
         Database::Postgresql { .. } => "records are kept in PostgreSQL",
     };
     let found = format!("{} MiB free at {}; {engine}", free >> 20, folder.display());
+    // Below this it fails, and below twice this it is a warning.
+    let low = config.limits.disk_low_bytes;
     let remedy = "make room, or set data_dir to a larger disk";
     match free {
-        free if free < DISK_FREE_BYTES_MIN => Check::new(name, Verdict::Failed, found, remedy),
-        free if free < 2 * DISK_FREE_BYTES_MIN => Check::new(name, Verdict::Warning, found, remedy),
+        free if free < low => Check::new(name, Verdict::Failed, found, remedy),
+        free if free < low.saturating_mul(2) => Check::new(name, Verdict::Warning, found, remedy),
         _ => Check::ok(name, found),
     }
 }

@@ -2,6 +2,7 @@
 
 mod action;
 mod attack;
+mod backup;
 mod cli;
 mod client;
 mod config;
@@ -10,7 +11,9 @@ mod doctor;
 mod fake;
 mod listen;
 mod log;
+mod machine;
 mod serve;
+mod service;
 mod setup;
 mod world;
 
@@ -96,6 +99,17 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
             let text = doctor::report(&checks, config.as_ref().ok(), args.json);
             print(&text)?;
             Ok(if checks.iter().any(doctor::Check::failed) { Exit::Error } else { Exit::Ok })
+        }
+        Command::Backup(args) => {
+            print(&backup::back_up(&args, &config(cli.config.as_deref())?)?).map(|()| Exit::Ok)
+        }
+        Command::Restore(args) => {
+            print(&backup::restore(&args, &config(cli.config.as_deref())?)?).map(|()| Exit::Ok)
+        }
+        Command::Service { command } => {
+            let config = config(cli.config.as_deref())?;
+            let (text, exit) = service::run(&command, &config, &env)?;
+            print(&text).map(|()| exit)
         }
         Command::Openapi(args) => print(&client::openapi(args.json)).map(|()| Exit::Ok),
         Command::Talk(command) => ask(Ask::Talk(command)),

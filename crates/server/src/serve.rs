@@ -3,7 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::{Clock, IdSource, SystemClock};
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::config::{Config, Database, Env, McpConfig, McpServer, ModelConfig, SearchProvider};
 use crate::demo::Stage;
-use crate::listen;
+use crate::{listen, machine};
 
 /// Runs the server until it is told to stop. `stage` is set when the demo started it.
 pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()> {
@@ -58,6 +58,11 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
         language: config.owner.language,
     };
     let owner = engine::setup::owner(&cx, seed).await?;
+    if engine::put_back::settle(&cx).await? > 0 {
+        tracing::warn!(
+            "the records come from a backup; everything is paused until its person lifts that"
+        );
+    }
     sweep(&cx, &secrets, &config).await?;
     let listener = TcpListener::bind(config.listen).await.map_err(|error| {
         let at = config.listen;
@@ -74,11 +79,21 @@ pub async fn run(config: Config, stage: Option<Arc<Stage>>) -> anyhow::Result<()
     if let Some(stage) = &stage {
         tokio::spawn(stage.clone().keep_time(cx.clone(), hints.clone()));
     }
+    if matches!(config.database, Database::Sqlite) {
+        tokio::spawn(watch_disk(cx.clone(), config.data_dir.clone(), stop.clone()));
+    }
     let demo = stage.map(|stage| stage as Arc<dyn web::Demo>);
-    let secrets = Arc::new(secrets);
-    let (cx, data_dir) = (cx.clone(), config.data_dir.clone());
-    let state =
-        web::WebState { cx, owner: owner.id, listen: address, data_dir, secrets, hints, demo };
+    let state = web::WebState {
+        cx: cx.clone(),
+        owner: owner.id,
+        listen: address,
+        data_dir: config.data_dir.clone(),
+        secrets: Arc::new(secrets),
+        hints,
+        watcher: watcher(&cx, &config)?,
+        machine: machine::gauges(config.data_dir.clone()),
+        demo,
+    };
     let router = web::router_until(state, stop.clone());
     let serving = tokio::spawn(listen::serve(listener, router, stop, listen::HEADER_MS));
     tokio::select! {
@@ -106,13 +121,13 @@ async fn open(options: Options) -> anyhow::Result<Store> {
 }
 
 /// Something in the data folder cannot be written: the fact, its cause, the remedy.
-fn data_folder(error: &std::io::Error, path: &Path) -> anyhow::Error {
+pub fn data_folder(error: &std::io::Error, path: &Path) -> anyhow::Error {
     let path = path.display();
     anyhow::anyhow!("cannot write {path} ({error}); set data_dir to a folder that is yours")
 }
 
 /// One process per data folder: SQLite's leases rest on it.
-fn lock(data_dir: &Path) -> anyhow::Result<File> {
+pub fn lock(data_dir: &Path) -> anyhow::Result<File> {
     let path = data_dir.join("lock");
     let file = File::create(&path).map_err(|error| data_folder(&error, &path))?;
     match file.try_lock() {
@@ -286,6 +301,44 @@ async fn sweep(
     Ok(())
 }
 
+/// How often the disk is looked at.
+const DISK_MS: u64 = 10_000;
+
+/// Looks at the disk of the records until it is told to stop.
+async fn watch_disk(cx: engine::Context, folder: PathBuf, mut stop: watch::Receiver<bool>) {
+    loop {
+        let of = folder.clone();
+        let free = tokio::task::spawn_blocking(move || machine::free_bytes(&of)).await;
+        let taken = match free {
+            Ok(Ok(free)) => engine::disk::measured(&cx, free).await.map_err(|e| e.to_string()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = taken {
+            tracing::warn!(error, "the disk could not be looked at; it is tried again");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(std::time::Duration::from_millis(DISK_MS)) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}
+
+/// The digest of the token of whoever watches the machine; it is left in the data folder at the first start.
+fn watcher(cx: &engine::Context, config: &Config) -> anyhow::Result<base::Digest> {
+    let file = config.data_dir.join("metrics.token");
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    let token = match kept.trim() {
+        "" => {
+            let token = base::Digest::of(&cx.ids.bytes::<32>()).to_string();
+            write_private(&file, token.as_bytes()).map_err(|error| data_folder(&error, &file))?;
+            token
+        }
+        kept => kept.to_owned(),
+    };
+    Ok(base::Digest::of(token.as_bytes()))
+}
+
 /// Leaves the command line its token, and prints a one-time link while no other device is paired.
 async fn welcome(
     cx: &engine::Context,
@@ -306,7 +359,8 @@ async fn welcome(
     if !is_known(&devices, &file) {
         let paired =
             cx.write(owner, |cx, tx| engine::setup::add_operator(cx, tx, COMMAND_LINE)).await?;
-        write_private(&file, paired.token.expose()).map_err(|error| data_folder(&error, &file))?;
+        write_private(&file, paired.token.expose().as_bytes())
+            .map_err(|error| data_folder(&error, &file))?;
     }
     let mut out = std::io::stdout().lock();
     writeln!(out, "adjutant {} listens on http://{listen}", env!("CARGO_PKG_VERSION"))?;
@@ -328,7 +382,8 @@ async fn welcome(
     Ok(())
 }
 
-const DATABASE: &str = "adjutant.db";
+/// Where the records are, in the data folder.
+pub const DATABASE: &str = "adjutant.db";
 const COMMAND_LINE: &str = "command line";
 
 /// Whether the token in the file is that of a device that has access.
@@ -339,7 +394,7 @@ fn is_known(devices: &[Device], file: &Path) -> bool {
 }
 
 /// The records are nobody else's: only this user can enter the folder.
-fn private_folder(path: &Path) -> std::io::Result<()> {
+pub fn private_folder(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
@@ -351,12 +406,13 @@ fn private_database(path: &Path) -> std::io::Result<()> {
     File::options().write(true).create(true).truncate(false).mode(0o600).open(path).map(|_| ())
 }
 
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+/// Writes a file that nobody else may read, whole or not at all.
+pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let next = path.with_extension("new");
     let mut file =
         File::options().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(next, path)
 }

@@ -182,6 +182,9 @@ statements! { "action":
         not_before = $7, due_at = $8, tries = $9, sent_at = $10, receipt = $11, authority = $12,
         contradicted = $13, escalated_at = $14, moved_at = $15 WHERE id = $1 AND state = $16
         AND ($17 OR draws_on IS NOT DISTINCT FROM $5)";
+    UNSENT = select Action, "WHERE owner = $1 AND state IN ('proposed', 'awaiting_approval',
+        'authorized', 'admitted', 'blocked')
+        AND (state <> 'blocked' OR not_before IS NOT NULL) ORDER BY created_at, id";
     WAKE = "UPDATE action SET due_at = $2 WHERE owner = $1 AND state = 'authorized'";
     WAKE_ALL = "UPDATE action SET due_at = $2
         WHERE owner = $1 AND state IN ('awaiting_approval', 'authorized')";
@@ -235,6 +238,11 @@ pub fn of_duty(tx: &mut Tx<'_>, duty: DutyId, limit: i64) -> Result<Vec<Action>>
 /// A lane's actions that are not settled, or may still be sent again, oldest first.
 pub fn open(tx: &mut Tx<'_>, session: SessionId) -> Result<Vec<Action>> {
     tx.all(&OPEN, params![session])
+}
+
+/// An owner's actions that may still be sent, or sent again, oldest first.
+pub fn unsent(tx: &mut Tx<'_>, owner: OwnerId) -> Result<Vec<Action>> {
+    tx.all(&UNSENT, params![owner])
 }
 
 /// Actions in a state that its stage should look at now.

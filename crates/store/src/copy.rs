@@ -104,7 +104,7 @@ fn copy(database: &Database, owner: OwnerId, to: &Path) -> Result<()> {
 }
 
 /// An empty file that nobody else may read.
-fn make(to: &Path) -> Result<()> {
+pub(crate) fn make(to: &Path) -> Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -117,15 +117,15 @@ fn fail(error: rusqlite::Error) -> StoreError {
     StoreError::sqlite("copy", &error)
 }
 
-fn run(connection: &Connection, text: &str) -> Result<()> {
+pub(crate) fn run(connection: &Connection, text: &str) -> Result<()> {
     connection.execute_batch(text).map_err(fail)
 }
 
-fn one<T: rusqlite::types::FromSql>(connection: &Connection, text: &str) -> Result<T> {
+pub(crate) fn one<T: rusqlite::types::FromSql>(connection: &Connection, text: &str) -> Result<T> {
     connection.query_row(text, [], |row| row.get(0)).map_err(fail)
 }
 
-fn texts(connection: &Connection, text: &str) -> Result<Vec<String>> {
+pub(crate) fn texts(connection: &Connection, text: &str) -> Result<Vec<String>> {
     let mut statement = connection.prepare(text).map_err(fail)?;
     let rows = statement.query_map([], |row| row.get(0)).map_err(fail)?;
     rows.collect::<rusqlite::Result<_>>().map_err(fail)

@@ -37,6 +37,7 @@ statements! { "fault":
     INSERT = insert Fault, "";
     CLOSE = hot "UPDATE fault SET state = 'closed', moved_at = $3
         WHERE owner = $1 AND key = $2 AND state = 'open'";
+    IS_OPEN = hot "SELECT 1 FROM fault WHERE owner = $1 AND key = $2 AND state = 'open'";
     OPEN = select Fault, "WHERE owner = $1 AND state = 'open' ORDER BY created_at, id";
 }
 
@@ -64,6 +65,11 @@ pub fn open(tx: &mut OwnerTx<'_, '_>, id: Uuid, key: &str, detail: &str) -> Resu
 pub fn close(tx: &mut OwnerTx<'_, '_>, key: &str) -> Result<()> {
     let (owner, now) = (tx.owner(), tx.now());
     tx.run(&CLOSE, params![owner, key, now]).map(|_| ())
+}
+
+/// Whether this is broken now.
+pub fn is_open(tx: &mut Tx<'_>, owner: OwnerId, key: &str) -> Result<bool> {
+    Ok(tx.row(&IS_OPEN, params![owner, key])?.is_some())
 }
 
 /// What is broken now.

@@ -19,12 +19,14 @@ mod value;
 pub mod action;
 pub mod approval;
 pub mod attempt;
+pub mod backup;
 pub mod change;
 pub mod check;
 pub mod device;
 pub mod duty;
 pub mod event;
 pub mod fault;
+pub mod gauge;
 pub mod grant;
 pub mod hold;
 pub mod ledger;
@@ -320,12 +322,14 @@ pub fn statements() -> Vec<&'static Sql> {
         action::ALL,
         approval::ALL,
         attempt::ALL,
+        backup::ALL,
         change::ALL,
         check::ALL,
         device::ALL,
         duty::ALL,
         event::ALL,
         fault::ALL,
+        gauge::ALL,
         grant::ALL,
         rule::ALL,
         hold::ALL,

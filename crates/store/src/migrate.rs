@@ -26,8 +26,23 @@ const INSTALLATION: &str = "CREATE TABLE IF NOT EXISTS installation (
   -- The operator's stop of everything; admission reads it under a share lock.
   system_stop BOOLEAN NOT NULL
 );
+-- Owners whose records were put back from a backup, until the next start has seen to it.
+CREATE TABLE IF NOT EXISTS put_back (
+  owner UUID PRIMARY KEY,
+  taken_at BIGINT NOT NULL
+);
 INSERT INTO installation (id, schema_number, oldest_writer, system_stop)
 VALUES (1, 0, 0, FALSE) ON CONFLICT DO NOTHING;";
+
+/// The tables that are there before the first step, for whoever makes a file by itself.
+pub(crate) fn installation_for_sqlite() -> String {
+    migration_for_sqlite(INSTALLATION)
+}
+
+/// Whether this program may write a database with these numbers.
+pub(crate) fn is_known(schema_number: i64, oldest_writer: i64) -> Result<()> {
+    plan(schema_number, oldest_writer).map(|_| ())
+}
 
 /// What is to do for a database whose installation row holds these numbers.
 fn plan(schema_number: i64, oldest_writer: i64) -> Result<Vec<&'static Migration>> {
@@ -61,7 +76,7 @@ pub(crate) fn sqlite(connection: &mut rusqlite::Connection) -> Result<()> {
     let tx = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(fail)?;
-    tx.execute_batch(&migration_for_sqlite(INSTALLATION)).map_err(fail)?;
+    tx.execute_batch(&installation_for_sqlite()).map_err(fail)?;
     let (number, oldest) = tx
         .query_row("SELECT schema_number, oldest_writer FROM installation", [], |row| {
             Ok((row.get(0)?, row.get(1)?))

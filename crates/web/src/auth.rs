@@ -111,7 +111,7 @@ fn allowed(caller: Caller, access: Access) -> Result<Caller, Problem> {
                  and nothing else of the owner's. Use a device of the owner for this.",
             ))
         }
-        (Access::Open | Access::Signed | Access::Anyone, _)
+        (Access::Open | Access::Signed | Access::Watcher | Access::Anyone, _)
         | (Access::Supervisor, PrincipalKind::Supervisor)
         | (Access::Device, PrincipalKind::User) => Ok(caller),
     }
@@ -120,18 +120,27 @@ fn allowed(caller: Caller, access: Access) -> Result<Caller, Problem> {
 /// Tokens have 64 characters; what is much longer is none and is not even hashed.
 const TOKEN_BYTES_MAX: usize = 256;
 
+/// Lets a request on only with the token of whoever watches the machine; it opens nothing else.
+pub(crate) async fn watcher(State(app): State<App>, request: Request, next: Next) -> Response {
+    match shown(request.headers()) == Some(app.web.watcher) {
+        true => next.run(request).await,
+        false => Problem::unauthorized().into_response(),
+    }
+}
+
+/// The digest of the token that a request shows. Only digests are compared: how long that takes tells nothing
+/// about any token.
+fn shown(headers: &HeaderMap) -> Option<Digest> {
+    let shown: Vec<_> = headers.get_all(header::AUTHORIZATION).iter().collect();
+    let [shown] = shown[..] else { return None };
+    let (scheme, token) = shown.to_str().ok()?.split_once(' ')?;
+    let is_token = scheme.eq_ignore_ascii_case("bearer") && token.len() <= TOKEN_BYTES_MAX;
+    is_token.then(|| Digest::of(token.trim().as_bytes()))
+}
+
 async fn caller(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
     let refused = Problem::unauthorized;
-    let shown: Vec<_> = headers.get_all(header::AUTHORIZATION).iter().collect();
-    let [shown] = shown[..] else { return Err(refused()) };
-    let (scheme, token) =
-        shown.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(refused)?;
-    if !scheme.eq_ignore_ascii_case("bearer") || token.len() > TOKEN_BYTES_MAX {
-        return Err(refused());
-    }
-    // Only the digest is compared, by the database's index: how long that takes tells nothing about
-    // any token.
-    let token = Digest::of(token.trim().as_bytes());
+    let token = shown(headers).ok_or_else(refused)?;
     let device = app.web.cx.store.read(move |tx| device::by_token(tx, token)).await?;
     device.map(|device| Caller { device, token }).ok_or_else(refused)
 }

@@ -109,7 +109,8 @@ async fn deliver(
              of its own.",
         )),
         None => Err(Problem::later(
-            "Too much waits to be looked at. Nothing was stored; send it again later.",
+            "Too much waits to be looked at, or the disk is nearly full. Nothing was stored; send it again \
+             later.",
             BACKLOG_RETRY_S,
         )),
     }

@@ -23,6 +23,7 @@ mod hooks;
 mod idempotent;
 mod me;
 mod messages;
+mod metrics;
 mod problem;
 mod proposals;
 mod sources;
@@ -44,7 +45,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use base::{OwnerId, Timestamp};
+use base::{Digest, OwnerId, Timestamp};
 use engine::Context;
 use engine::pump::Hints;
 use tokio::sync::{Semaphore, watch};
@@ -70,9 +71,16 @@ pub struct WebState {
     pub secrets: Arc<dyn secrets::Secrets>,
     /// The stages are told here of what is accepted without the owner's lock.
     pub hints: Arc<Hints>,
+    /// The digest of the token that `/metrics` asks for.
+    pub watcher: Digest,
+    /// What the process knows of its machine.
+    pub machine: Gauges,
     /// The demo, if this is one.
     pub demo: Option<Arc<dyn Demo>>,
 }
+
+/// Measures the machine: names of numbers, and the numbers. It may block for as long as a file takes.
+pub type Gauges = Arc<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>;
 
 /// What only the demo has.
 pub trait Demo: Send + Sync {
@@ -106,6 +114,8 @@ struct Shared {
     copies: Arc<Semaphore>,
     /// Held for a comparison only, never across a wait.
     tries: Mutex<auth::Tries>,
+    /// The last numbers; whoever asks while they are made waits for the same ones.
+    measured: tokio::sync::Mutex<metrics::Measured>,
     stop: Option<watch::Receiver<bool>>,
 }
 
@@ -120,6 +130,7 @@ impl Shared {
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             copies: Arc::new(Semaphore::new(1)),
             tries: Mutex::default(),
+            measured: tokio::sync::Mutex::default(),
             stop,
         }
     }

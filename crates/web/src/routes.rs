@@ -8,7 +8,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::{
     App, actions, answer, audit, auth, changes, chat, control, copy, demo, devices, duties, events,
-    hooks, me, messages, proposals, rules, sources, stream, tools,
+    hooks, me, messages, metrics, proposals, rules, sources, stream, tools,
 };
 
 /// The methods that the API uses.
@@ -48,6 +48,8 @@ pub enum Access {
     Open,
     /// Anyone who signs what they send, by whatever name they reach the address: it may be a proxy's.
     Signed,
+    /// Whoever watches the machine, by the token that the server left for that alone.
+    Watcher,
     /// A paired device of the user, by its token.
     Device,
     /// A paired device of the supervisor.
@@ -77,7 +79,7 @@ const fn route(
     Route { verb, path, access, handler }
 }
 
-use Access::{Anyone, Device, Open, Signed, Supervisor};
+use Access::{Anyone, Device, Open, Signed, Supervisor, Watcher};
 use Verb::{Delete, Get, Post};
 
 /// Where webhooks are delivered to.
@@ -92,6 +94,9 @@ pub(crate) fn is_hook(uri: &Uri) -> bool {
 pub const ROUTES: &[Route] = &[
     route(Get, "/", Open, |m| on(m, answer::index)),
     route(Get, "/health", Open, |m| on(m, me::health)),
+    route(Get, "/healthz", Open, |m| on(m, metrics::lives)),
+    route(Get, "/readyz", Open, |m| on(m, metrics::ready)),
+    route(Get, "/metrics", Watcher, |m| on(m, metrics::show)),
     route(Get, "/openapi.json", Open, |m| on(m, answer::openapi)),
     route(Post, "/v1/pair", Open, |m| on(m, auth::pair)),
     route(Get, "/v1/me", Anyone, |m| on(m, me::me)),
@@ -154,6 +159,9 @@ pub(crate) fn table(app: &App) -> Router<App> {
             route.path,
             match route.access {
                 Access::Open | Access::Signed => handler,
+                Access::Watcher => {
+                    handler.route_layer(from_fn_with_state(app.clone(), auth::watcher))
+                }
                 Access::Device | Access::Supervisor | Access::Anyone => {
                     let state = (app.clone(), route.access);
                     handler.route_layer(from_fn_with_state(state, auth::device))

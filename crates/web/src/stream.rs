@@ -199,7 +199,9 @@ mod tests {
         let secrets = std::sync::Arc::new(crate::secrets::SecretMemory::default());
         let hints = std::sync::Arc::default();
         let data_dir = folder.path().to_owned();
-        let web = WebState { cx, owner, listen, data_dir, secrets, hints, demo: None };
+        let (watcher, machine) = (base::Digest::ZERO, std::sync::Arc::new(Vec::new));
+        let web =
+            WebState { cx, owner, listen, data_dir, secrets, hints, watcher, machine, demo: None };
         let app = std::sync::Arc::new(Shared { streams, ..Shared::new(web, None) });
         let caller = Caller { token: device.token_digest, device };
         let beat_at = Instant::now() + BEAT;

@@ -12,6 +12,7 @@ use domain::words::{self, DutyFacts, Language, Question, duty_line};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use store::duty::Duty;
+use store::ledger::Totals;
 use store::message::Entry;
 use store::owner::{Owner, PrincipalKind};
 use store::proposal::{Proposal, ProposalKind};
@@ -64,10 +65,15 @@ pub(crate) fn entry(entry: &Entry) -> Value {
     })
 }
 
+/// What the month has cost so far.
+pub(crate) fn spent(tx: &mut Tx<'_>, owner: &Owner, now: Timestamp) -> Result<Totals> {
+    let zone = zone(&owner.zone).map_err(|e| corrupt("the time zone", e))?;
+    store::ledger::month(tx, owner.id, &month(&zone, now))
+}
+
 /// The owner with what was spent this month.
 pub(crate) fn month_so_far(tx: &mut Tx<'_>, owner: &Owner, now: Timestamp) -> Result<Value> {
-    let zone = zone(&owner.zone).map_err(|e| corrupt("the time zone", e))?;
-    let spent = store::ledger::month(tx, owner.id, &month(&zone, now))?;
+    let spent = spent(tx, owner, now)?;
     let mut shown = serde_json::to_value(spent).map_err(|e| corrupt("the ledger", e))?;
     shown["cap_micro_usd"] = json!(owner.month_cap_micro_usd);
     Ok(shown)

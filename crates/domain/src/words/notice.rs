@@ -69,6 +69,23 @@ pub enum Notice<'a> {
         /// What differs.
         lines: &'a str,
     },
+    /// The records were put back from a backup.
+    PutBack {
+        /// When it was taken.
+        taken: &'a str,
+    },
+    /// The disk gets full.
+    DiskLow {
+        /// What is left.
+        free: &'a str,
+        /// Below which nothing new is taken in.
+        least: &'a str,
+    },
+    /// Nothing new from outside is taken in, for want of room.
+    DiskFull {
+        /// What is left.
+        free: &'a str,
+    },
     /// A state lasts too long.
     Stuck {
         /// What.
@@ -127,6 +144,16 @@ impl Notice<'_> {
             }
             Notice::Adopted { lines } => format!(
                 "外部消息改变了这项事务的依据：{lines}。它可以做的事不变。如有不对请告诉我。"
+            ),
+            Notice::PutBack { taken } => format!(
+                "已全部暂停：这些记录由 {taken} 的备份恢复。之后收到的、决定的、对外做的都不在其中，但可能已经                 发生。请先核实待决定的卡片和各项事务，以及此后撤销的设备（adjutant devices），再解除暂停：在                 “当前”里，或用 adjutant lift。"
+            ),
+            Notice::DiskLow { free, least } => format!(
+                "服务器磁盘快满了：剩余 {free}。低于 {least} 时不再接收外部的新内容。请腾出空间。"
+            ),
+            Notice::DiskFull { free } => format!(
+                "服务器磁盘几乎已满：剩余 {free}，不再接收外部的新内容。你的消息、决定和停止照常有效。请腾出空间，\
+                 之后自行继续。"
             ),
             Notice::Stuck { what, since } => {
                 format!("{since} 起无进展：{}。处理办法见 adjutant doctor。", named(what))
@@ -197,6 +224,27 @@ impl Notice<'_> {
                 format!(
                     "News from outside changed what this duty goes by: {lines}. What it may do is as \
                      before. Tell me if that is wrong."
+                )
+            }
+            Notice::PutBack { taken } => {
+                format!(
+                    "Everything is paused: these records come from a backup of {taken}. What came in, was \
+                     decided or was done outside after that is not in them, and may have happened all the \
+                     same. Look at the open cards, at what your duties do, and at devices that you revoked \
+                     since (\"adjutant devices\"); then lift the pause under Now, or with \"adjutant lift\"."
+                )
+            }
+            Notice::DiskLow { free, least } => {
+                format!(
+                    "The server's disk gets full: {free} are left. Below {least} nothing new from \
+                     outside is taken in. Make room there."
+                )
+            }
+            Notice::DiskFull { free } => {
+                format!(
+                    "The server's disk is nearly full: {free} are left, and nothing new from outside is \
+                     taken in. What you say, decide and stop counts as ever. Make room there; then it \
+                     goes on by itself."
                 )
             }
             Notice::Stuck { what, since } => {

@@ -149,6 +149,15 @@ pub(super) const SENTENCES: &[Template] = &[
         "本月上限已用完，因此没有询问复核。",
     ),
     ("Your supervisor asks that you decide on this yourself.", "你的主管要求由你本人决定。"),
+    (
+        "These records come from a backup, and this may have been sent since then: look there before you \
+         decide.",
+        "这些记录由备份恢复，此后这件事可能已经发出：请先到对方那里核实，再作决定。",
+    ),
+    (
+        "it was to be tried again when the backup was taken, and may have been sent since then",
+        "备份时它正要重试，此后可能已经发出",
+    ),
     // Why an action may not go on.
     (
         "the operator has stopped everything; it goes on when they lift that",
@@ -395,6 +404,11 @@ pub(super) const SENTENCES: &[Template] = &[
     (
         "The server is stopping. Send the same request again once it runs.",
         "服务器正在停止。恢复运行后请再发一次。",
+    ),
+    (
+        "The stage {} has not passed for a minute, or not yet. If that lasts, look at the log and start \
+         the server again.",
+        "阶段 {} 一分钟内没有完成一轮，或尚未开始。如果持续如此，请查看日志并重启服务器。",
     ),
     (
         "This is a defect of the server; nothing was changed. Its log names it; run \"adjutant \

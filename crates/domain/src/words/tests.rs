@@ -3,7 +3,7 @@ use super::*;
 use crate::effect::{Limit, Refusal};
 use crate::state::{ActionState, ApprovalState, AttemptState, DutyState, ProposalState};
 
-fn notices() -> [Notice<'static>; 12] {
+fn notices() -> [Notice<'static>; 15] {
     [
         Notice::Poison { attempts: 5, what: "\"hello\"" },
         Notice::Budget { what: "40 of 40 steps" },
@@ -17,6 +17,9 @@ fn notices() -> [Notice<'static>; 12] {
         Notice::IsItAStop { said: "wait" },
         Notice::BeingChecked { what: "hotel.book_hotel" },
         Notice::Adopted { lines: "Goal: \"at nine\" becomes \"at ten\"" },
+        Notice::PutBack { taken: "Monday 2026-11-30 08:00" },
+        Notice::DiskLow { free: "500 MiB", least: "128 MiB" },
+        Notice::DiskFull { free: "90 MiB" },
     ]
 }
 
@@ -48,6 +51,14 @@ fn every_notice_begins_with_the_fact_and_ends_with_what_can_be_done() {
          do not send it again.",
         "News from outside changed what this duty goes by: Goal: \"at nine\" becomes \"at ten\". What \
          it may do is as before. Tell me if that is wrong.",
+        "Everything is paused: these records come from a backup of Monday 2026-11-30 08:00. What came \
+         in, was decided or was done outside after that is not in them, and may have happened all the \
+         same. Look at the open cards, at what your duties do, and at devices that you revoked since \
+         (\"adjutant devices\"); then lift the pause under Now, or with \"adjutant lift\".",
+        "The server's disk gets full: 500 MiB are left. Below 128 MiB nothing new from outside is taken \
+         in. Make room there.",
+        "The server's disk is nearly full: 90 MiB are left, and nothing new from outside is taken in. What \
+         you say, decide and stop counts as ever. Make room there; then it goes on by itself.",
     ];
     assert_eq!(said, wanted);
 }
@@ -87,6 +98,9 @@ fn is_whole(text: &str, language: Language) -> bool {
         "Harbour",
         "supervisor",
         "revoke",
+        "devices",
+        "lift",
+        "MiB",
     ];
     let mut words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
     match language {

@@ -86,7 +86,7 @@ call = [{ tool = "call_tool", arguments = { name = "hotel.book", arguments = { q
 /// A room that costs HKD 2 600.00.
 pub struct Room {
     pub talk: Talk,
-    _folder: TempFolder,
+    folder: TempFolder,
 }
 
 pub fn spec(can_look_up: bool) -> Spec {
@@ -111,7 +111,21 @@ pub fn spec(can_look_up: bool) -> Spec {
 impl Room {
     pub fn with(seen: &[Observation], sights: &[Sight], can_look_up: bool) -> Room {
         let room = Room::empty(SCRIPT);
-        let talk = &room.talk;
+        room.furnish(seen, sights, can_look_up);
+        room
+    }
+
+    /// The same on the records of a folder, at a time.
+    pub fn of(folder: TempFolder, at: base::Timestamp, seen: &Observation, sight: Sight) -> Room {
+        let file = folder.path().join("adjutant.db");
+        let talk = Talk::open(file, at, 4, SCRIPT, Limits::default());
+        let room = Room { talk, folder };
+        room.furnish(std::slice::from_ref(seen), &[sight], true);
+        room
+    }
+
+    fn furnish(&self, seen: &[Observation], sights: &[Sight], can_look_up: bool) {
+        let talk = &self.talk;
         let known = json!({"id": "q-1", "total": "2600.00", "currency": "HKD", "hotel": "Harbour"});
         talk.world.tool(
             "hotel.search",
@@ -124,7 +138,11 @@ impl Room {
         );
         let spec = spec(can_look_up);
         talk.world.effect(FakeEffect { spec, seen: seen.to_vec(), sights: sights.to_vec() });
-        room
+    }
+
+    /// Where its records are.
+    pub fn file(&self) -> std::path::PathBuf {
+        self.folder.path().join("adjutant.db")
     }
 
     /// A conversation on another script, with nothing in its world.
@@ -132,7 +150,7 @@ impl Room {
         let folder = TempFolder::new();
         let file = folder.path().join("adjutant.db");
         let talk = Talk::open(file, start(), 3, script, Limits::default());
-        Room { talk, _folder: folder }
+        Room { talk, folder }
     }
 
     pub fn honest() -> Room {

@@ -5,6 +5,7 @@
 mod bounds;
 mod chance;
 mod context;
+mod disk;
 mod dispatchers;
 mod effects;
 mod flood;
@@ -16,6 +17,7 @@ mod outside;
 mod paths;
 mod pause;
 mod pump;
+mod put_back;
 mod reach;
 mod released;
 mod room;

@@ -121,10 +121,15 @@ fn gather(tx: &mut Tx<'_>, asked: Vec<Asked>) -> store::Result<Records> {
 
 /// What must hold after any story: nothing lost, nothing twice, every book balanced.
 pub fn everything(records: &Records, known: &Known) {
+    what_is_on_record(records, known);
+    answers(records);
+}
+
+/// The same without the model's own journal, which tells of no other program's questions.
+pub fn what_is_on_record(records: &Records, known: &Known) {
     inputs(records, known);
     sequences(records);
     runs(records);
-    answers(records);
 }
 
 /// Every acknowledged message is one event that one run handled; and nothing else came in.

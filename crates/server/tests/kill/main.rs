@@ -4,6 +4,7 @@
 //! `ADJUTANT_KILL_SEED=N` repeats the kill times of an earlier run; every run prints its own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+mod backup;
 mod io_error;
 mod judge;
 mod judged;

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod backoff;
+mod backup;
 mod chat;
 mod control;
 mod copy;

@@ -44,12 +44,15 @@ fn hot() -> Vec<&'static Sql> {
 }
 
 /// Hot statements that follow a partial index from its start, which holds only what waits, and why.
-const WALKS: [(&str, &str); 3] = [
+const WALKS: [(&str, &str); 5] = [
     // In the order of the index, up to the limit.
     ("work_item.UNROUTED", "work_item_unrouted"),
     // Every session with work is looked at, to put people first.
     ("session.CLAIMABLE", "work_item_pending"),
     ("session.ABANDONED", "run_open"),
+    // Up to its limit.
+    ("gauge.WAITING", "run_open"),
+    ("gauge.WAITING", "duty_open"),
 ];
 
 /// Whether a line of a plan of SQLite reads a whole table, or a whole index without need. SQLite also
@@ -184,4 +187,18 @@ fn no_hot_statement_scans_a_table_on_postgresql() {
         .unwrap();
     let plan = raw.texts("EXPLAIN EXECUTE walk(NULL)");
     assert_eq!(walks(&plan, &partial).len(), 1, "and a walk of a whole index: {plan:?}");
+}
+
+#[test]
+fn what_waits_is_counted_alike_on_both_engines() {
+    testkit::stores::each_engine(|h| {
+        crate::fixtures::stored_duty(&h);
+        let owner = h.owner;
+        let read = move |tx: &mut store::Tx<'_>| {
+            Ok((store::gauge::waiting(tx)?, store::gauge::actions(tx, owner)?))
+        };
+        let (waiting, actions) = h.read(read).unwrap();
+        let duties = ("duties".to_owned(), "open".to_owned(), 1);
+        assert_eq!((waiting.len(), waiting.contains(&duties), actions), (13, true, Vec::new()));
+    });
 }

@@ -13,6 +13,7 @@ mod devices;
 mod events;
 mod hooks;
 mod log;
+mod metrics;
 mod reads;
 mod rules;
 mod server;

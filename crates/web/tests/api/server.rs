@@ -132,6 +132,9 @@ impl store::CommitGate for Counted {
     }
 }
 
+/// The token of whoever watches the machine.
+pub const WATCHER: &str = "0123456789abcdef";
+
 /// A paired device.
 #[derive(Clone)]
 pub struct Paired {
@@ -153,6 +156,11 @@ impl Server {
     /// With the engine's stages.
     pub fn with_engine() -> Self {
         Self::with(None, true, Limits::default())
+    }
+
+    /// With both.
+    pub fn bounded_with_engine(limits: Limits) -> Self {
+        Self::with(None, true, limits)
     }
 
     /// As a demo.
@@ -205,6 +213,8 @@ impl Server {
             data_dir: folder.path().to_owned(),
             secrets: secrets.clone(),
             hints: hints.clone(),
+            watcher: base::Digest::of(WATCHER.as_bytes()),
+            machine: Arc::new(|| vec![("disk_free_bytes", 5)]),
             demo,
         };
         let router = web::router_until(state, stopped.clone());
