@@ -27,7 +27,10 @@ fn shown(state: &Control, times: &Times) -> String {
     }
     for pause in &state.pauses {
         let (since, by) = (times.show(pause.created_at), pause.by.as_str());
-        let by = if by == "user" { "by you" } else { "because a message of yours says stop" };
+        let by = match by {
+            "user" => "by you",
+            _ => "because a message of yours says stop, or the records come from a backup",
+        };
         let (what, lift) = match &pause.duty {
             None => ("Everything is paused".to_owned(), "adjutant lift".to_owned()),
             Some(duty) => {

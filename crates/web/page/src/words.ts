@@ -252,7 +252,7 @@ const en = {
   systemStop: "Stopped where Adjutant runs: you are answered, nothing else runs.",
   allPaused: (at: string) => `Everything is paused since ${at}. What was already sent stands.`,
   allPausedByWord: (at: string) =>
-    `Everything is paused since ${at}: a message of yours says stop. What was already sent stands.`,
+    `Everything is paused since ${at}: a message of yours says stop, or the records come from a backup. What was already sent stands.`,
   onePaused: (title: string, at: string) => `Paused since ${at}: ${title}`,
   lift: "Lift the pause",
   liftAll: "Lift it for everything",
@@ -558,7 +558,7 @@ const zh: Words = {
   heldLabel: "暂停与搁置",
   systemStop: "已在运行 Adjutant 的电脑上停止：只回复你，其余都不运行。",
   allPaused: (at) => `${at} 起全部暂停。已经发出的仍然有效。`,
-  allPausedByWord: (at) => `${at} 起全部暂停：你的一条消息要求停止。已经发出的仍然有效。`,
+  allPausedByWord: (at) => `${at} 起全部暂停：你的一条消息要求停止，或记录由备份恢复。已经发出的仍然有效。`,
   onePaused: (title, at) => `${at} 起暂停：${title}`,
   lift: "解除暂停",
   liftAll: "解除全部暂停",

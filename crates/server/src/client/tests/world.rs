@@ -220,8 +220,8 @@ fn what_stands_is_shown_with_the_command_that_ends_it() {
     let wanted = format!(
         "Stopped by the operator: you are answered, nothing else runs, and nothing is done outside. Let it \
          go on: adjutant system-stop off\n\
-         Everything is paused, since Mon 30 Nov 09:00, because a message of yours says stop. Go on: \
-         adjutant lift\n\
+         Everything is paused, since Mon 30 Nov 09:00, because a message of yours says stop, \
+         or the records come from a backup. Go on: adjutant lift\n\
          Paused: Kyoto fare, since Mon 30 Nov 09:00, by you. Go on: adjutant lift {DUTY}\n\
          Held since Mon 30 Nov 09:00 by \"wait a moment\". You are asked: does it mean stop?\n    \
          It means stop: adjutant hold stop {HOLD}\n    \
