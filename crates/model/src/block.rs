@@ -51,7 +51,7 @@ impl Block {
         }
     }
 
-    /// The message as [`Wire::Chat`] sends it: plain, and with its thinking to whom that is of.
+    /// The message as [`crate::Wire::Chat`] sends it: plain, and with its thinking to whom that is of.
     pub(crate) fn chat(&self, origin: Origin<'_>) -> Cow<'_, str> {
         let plain = self.plain();
         match self.vendor().and_then(|own| own.first_item(origin)) {
