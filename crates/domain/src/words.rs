@@ -101,10 +101,13 @@ pub(crate) const fn weekday(day: Weekday) -> &'static str {
     }
 }
 
-/// Whether a character commands a screen, draws lines of its own or turns the reading direction: in
+/// Whether a character commands a screen, draws lines of its own, turns the reading direction, or shows nothing or
+/// what only one machine knows: in
 /// what a person decides by it could hide or fake something.
 pub fn is_harmful(c: char) -> bool {
     c.is_control()
+        || matches!(c, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
+            | '\u{e000}'..='\u{f8ff}' | '\u{e0100}'..='\u{e01ef}')
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }

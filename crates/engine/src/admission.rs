@@ -91,7 +91,12 @@ fn refused(
     if demanded.supervisor && asked.as_ref().is_some_and(is_over) {
         return lapse(cx, tx, held);
     }
-    let refusal = if over { &Refusal::Expired } else { refusal };
+    // What is forbidden is over at once, also under a stop.
+    let refusal = match (over, demanded.forbid) {
+        (true, _) => &Refusal::Expired,
+        (false, true) => &Refusal::Forbidden,
+        (false, false) => refusal,
+    };
     let why = refusal.to_string();
     let released = held.action.state == ActionState::Authorized;
     if released && (refusal.is_passing() || *refusal == Refusal::SupervisorAsked) {

@@ -120,9 +120,10 @@ pub async fn run(cx: Context, hints: Arc<Hints>, stop: watch::Receiver<bool>) {
     let (c, h, s) = each(&cx, &hints);
     let hands = Hands::new();
     stages.spawn(async move {
-        let one = |cx: Context, owner, id| async move { review::one(&cx, owner, id).await };
-        stage(&c, (&h.review, &h.beats), s, "review", || hands.take(&c, &h, review::due(&c), one))
-            .await;
+        let one = |owner, id, cx: Context| async move { review::one(&cx, owner, id).await };
+        let one = |owner, id| one(owner, id, c.clone());
+        let pass = || hands.take(&h, review::due(&c), one);
+        stage(&c, (&h.review, &h.beats), s, "review", pass).await;
     });
     let (c, h, s) = each(&cx, &hints);
     stages.spawn(async move {
@@ -131,15 +132,17 @@ pub async fn run(cx: Context, hints: Arc<Hints>, stop: watch::Receiver<bool>) {
     let (c, h, s) = each(&cx, &hints);
     let hands = Hands::new();
     stages.spawn(async move {
-        let one = |cx: Context, owner, id| async move { dispatcher::one(&cx, owner, id).await };
-        let pass = || hands.take(&c, &h, dispatcher::due(&c), one);
+        let one = |owner, id, cx: Context| async move { dispatcher::one(&cx, owner, id).await };
+        let one = |owner, id| one(owner, id, c.clone());
+        let pass = || hands.take(&h, dispatcher::due(&c), one);
         stage(&c, (&h.dispatcher, &h.beats), s, "dispatcher", pass).await;
     });
     let (c, h, s) = each(&cx, &hints);
     let hands = Hands::new();
     stages.spawn(async move {
-        let one = |cx: Context, owner, id| async move { reconciler::one(&cx, owner, id).await };
-        let pass = || hands.take(&c, &h, reconciler::due(&c), one);
+        let one = |owner, id, cx: Context| async move { reconciler::one(&cx, owner, id).await };
+        let one = |owner, id| one(owner, id, c.clone());
+        let pass = || hands.take(&h, reconciler::due(&c), one);
         stage(&c, (&h.reconciler, &h.beats), s, "reconciler", pass).await;
     });
     let (c, h, s) = each(&cx, &hints);
@@ -254,14 +257,14 @@ impl Hands {
         Hands(Arc::new(Semaphore::new(HANDS_MAX)))
     }
 
-    /// Begins with as many of what is due as may be under way; each ends by itself and looks again. Two
+    /// Begins with as many of what is due as may be under way; each ends by itself and has everybody look
+    /// again, but one that failed, which is still due: that would be tried again at once and for ever. Two
     /// that take the same row are told apart by its claim.
     async fn take<F>(
         &self,
-        cx: &Context,
         hints: &Arc<Hints>,
         due: impl Future<Output = Result<Vec<(OwnerId, ActionId)>>>,
-        one: impl Fn(Context, OwnerId, ActionId) -> F,
+        one: impl Fn(OwnerId, ActionId) -> F,
     ) -> Result<bool>
     where
         F: Future<Output = Result<()>> + Send + 'static,
@@ -271,13 +274,16 @@ impl Hands {
         }
         for (owner, id) in due.await? {
             let Ok(hand) = self.0.clone().try_acquire_owned() else { break };
-            let (work, hints) = (one(cx.clone(), owner, id), hints.clone());
+            let (work, hints) = (one(owner, id), hints.clone());
             tokio::spawn(async move {
-                if let Err(error) = work.await {
-                    tracing::warn!(action = %id, %error, "tried again when it is due");
-                }
+                let done = work.await;
                 drop(hand);
-                hints.all();
+                match done {
+                    Ok(()) => hints.all(),
+                    Err(error) => {
+                        tracing::warn!(action = %id, %error, "tried again at the next tick");
+                    }
+                }
             });
         }
         Ok(false)
@@ -424,6 +430,29 @@ async fn called_off(cx: &Context, work: &Work) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_fails_is_not_looked_at_again_at_once() {
+        let (hints, hands) = (Arc::new(Hints::default()), Hands::new());
+        let rows = || async {
+            Ok(vec![(
+                base::Id::from_uuid(uuid::Uuid::nil()),
+                base::Id::from_uuid(uuid::Uuid::nil()),
+            )])
+        };
+        let looks_again = async |done: Result<()>| {
+            let taken = hands.take(&hints, rows(), |_, _| std::future::ready(done.clone())).await;
+            assert_eq!(taken, Ok(false));
+            // All hands are free again, so the work has ended.
+            let all = u32::try_from(HANDS_MAX).unwrap();
+            drop(hands.0.acquire_many(all).await);
+            tokio::task::yield_now().await;
+            let now = Duration::from_millis(0);
+            tokio::time::timeout(now, hints.dispatcher.notified()).await.is_ok()
+        };
+        assert!(looks_again(Ok(())).await);
+        assert!(!looks_again(Err(StoreError::Missing("content"))).await);
+    }
 
     #[tokio::test]
     async fn one_row_that_fails_leaves_the_others_their_turn() {

@@ -174,10 +174,12 @@ statements! { "action":
     BY_RECEIPT = hot select Action, "WHERE session = $1 AND receipt = $2 AND state <> ''
         ORDER BY created_at DESC, id DESC LIMIT 1";
     ERRAND = hot "SELECT id FROM action WHERE session = $1 AND tool = $2 AND errand = $3
-        AND state IN ('admitted', 'dispatched', 'unknown') AND id <> $4 ORDER BY id LIMIT 1";
+        AND (state IN ('admitted', 'dispatched', 'unknown')
+            OR (state = 'blocked' AND not_before IS NOT NULL)) AND id <> $4 ORDER BY id LIMIT 1";
     TAKEN = hot "SELECT o.action FROM action_object o JOIN action a ON a.id = o.action
         WHERE o.owner = $1 AND o.kind = $2 AND o.value = $3 AND a.id <> $4
-          AND a.state IN ('admitted', 'dispatched', 'unknown') ORDER BY a.id LIMIT 1";
+          AND (a.state IN ('admitted', 'dispatched', 'unknown')
+            OR (a.state = 'blocked' AND a.not_before IS NOT NULL)) ORDER BY a.id LIMIT 1";
     PUT = hot "UPDATE action SET state = $2, tier = $3, reason = $4, draws_on = $5, approval = $6,
         not_before = $7, due_at = $8, tries = $9, sent_at = $10, receipt = $11, authority = $12,
         contradicted = $13, escalated_at = $14, moved_at = $15 WHERE id = $1 AND state = $16
@@ -278,7 +280,7 @@ pub fn errand(tx: &mut Tx<'_>, action: &Action) -> Result<Option<ActionId>> {
     tx.row(&ERRAND, of)?.map(|row| row.get(0)).transpose()
 }
 
-/// Another action that is admitted, sent or unknown and names the same object.
+/// Another action that is admitted, sent, unknown or to be sent again and names the same object.
 pub fn taken(
     tx: &mut Tx<'_>,
     action: &Action,

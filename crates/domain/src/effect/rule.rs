@@ -75,9 +75,13 @@ impl Rule {
     }
 
     pub(super) fn check(&self) -> Result<(), RuleError> {
+        let odd = |c: char| c == '*' || c.is_whitespace() || crate::words::is_harmful(c);
+        let own = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let plain = |name: &str| {
-            let odd = |c: char| c == '*' || c.is_whitespace() || crate::words::is_harmful(c);
-            !name.is_empty() && name.chars().count() <= TOOL_MAX && !name.contains(odd)
+            // A connector's name has small letters, digits and "-" alone: nothing looks like another.
+            name.split('.').all(|part| !part.is_empty() && !part.contains(odd))
+                && name.split('.').next().is_some_and(|server| server.chars().all(own))
+                && name.chars().count() <= TOOL_MAX
         };
         match self.tool.strip_suffix(".*") {
             _ if self.tool == "*" => Ok(()),

@@ -213,6 +213,10 @@ fn what_a_rule_forbids_ends_at_once_wherever_it_waits() {
     watched.room.ask();
     watched.room.stages();
     assert_eq!(watched.room.approve(), Changed::Done);
+    let paused = watched.room.tap(|cx, tx, device| control::pause(cx, tx, device, None));
+    assert_eq!(paused, Changed::Done);
+    watched.room.stages();
+    assert_eq!(watched.stands(), (Authorized, 0));
     watched.rule(Demand::Forbid);
     watched.room.stages();
     assert_eq!((watched.stands(), watched.approvals()), ((Withdrawn, 0), vec![(User, Voided)]));

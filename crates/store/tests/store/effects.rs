@@ -305,13 +305,14 @@ fn a_call_makes_one_action_and_an_argument_names_one_object() {
 }
 
 #[test]
-fn only_what_is_admitted_sent_or_unknown_holds_its_errand_and_its_objects() {
+fn only_what_is_admitted_sent_unknown_or_sent_again_holds_its_errand_and_its_objects() {
     each_engine(|h| {
         let asks = Action { errand: "the errand".into(), ..action(&h, "asks") };
         for state in STATES {
             let other = Action {
                 errand: "the errand".into(),
                 run: asks.run,
+                not_before: None,
                 ..action(&h, &format!("other {state}"))
             };
             let (stored, object) = (other.clone(), object(&h, other.id, "offer", "q-3"));
@@ -353,6 +354,19 @@ fn only_what_is_admitted_sent_or_unknown_holds_its_errand_and_its_objects() {
                 moved(&h, &other, &[end]);
             }
         }
+        // One that never left and is to be sent again is under way too.
+        let again = Action { errand: "the errand".into(), run: asks.run, ..action(&h, "again") };
+        let (stored, object) = (again.clone(), object(&h, again.id, "offer", "q-3"));
+        h.write(move |tx| store::action::insert(tx, &stored, &[object])).unwrap();
+        let mut again = moved(&h, &again, &way_to(ActionState::Blocked));
+        again.not_before = Some(now(&h));
+        let (id, asked) = (again.id, asks.clone());
+        let found = h.write(move |tx| {
+            store::action::put(tx, &again, ActionState::Blocked, None)?;
+            let errand = store::action::errand(tx, &asked)?;
+            Ok([errand, store::action::taken(tx, &asked, "quote", "q-3")?])
+        });
+        assert_eq!(found, Ok([Some(id); 2]));
     });
 }
 

@@ -46,6 +46,9 @@ fn a_pattern_names_something() {
     let wrong =
         ["", "hotel", "hotel*", "*.book", ".*", "hotel. book", "ho\u{200b}tel.*", "**", &long];
     assert_eq!(wrong.map(ok), [false; 9]);
+    // What no connector and no tool can be called covers nothing.
+    let nobody = ["Hotel.book", "h\u{43e}tel.*", ".", "a..b", "hotel.", "a. .*", "hotel.\u{3164}"];
+    assert_eq!(nobody.map(ok), [false; 7]);
 }
 
 #[test]
