@@ -200,7 +200,6 @@ fn attempt(attempt: &Attempt, language: Language) -> Value {
     })
 }
 
-/// How long a release of such an effect can still be taken back.
 /// Puts words into a frame: of the frozen content, of the outside, and of whoever decided. What an answer
 /// was kept of is shown as it was then; a reason is shown while it is of that state. What is not for this
 /// reader goes at the end, here and nowhere else.
